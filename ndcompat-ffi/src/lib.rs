@@ -1,0 +1,1 @@
+//! `libndcompat`: the COM vtables and C entry points over the engine.

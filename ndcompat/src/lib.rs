@@ -1,0 +1,2 @@
+//! NetworkDirect SPI v2 over rdma-core: the engine behind the C interfaces.
+pub mod verbs;

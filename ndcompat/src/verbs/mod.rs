@@ -1,0 +1,1 @@
+//! The only place that touches the C API of rdma-core.

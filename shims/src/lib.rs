@@ -1,0 +1,14 @@
+//! The Win32 runtime that ported NetworkDirect code stands on.
+//!
+//! One subject per module; a module's C entry points (`ndw_*`, mapped from the Windows names by the headers in
+//! `shims/include`) stand at the end of the file that implements them.
+
+pub mod crt;
+pub mod error;
+pub mod io;
+pub mod library;
+pub mod memory;
+pub mod object;
+pub mod sync;
+pub mod time;
+pub mod winsock;
