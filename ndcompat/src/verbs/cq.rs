@@ -1,0 +1,102 @@
+//! Completion queues.
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::Arc;
+
+use super::bindings::*;
+use super::{CompletionChannel, Context, errno, ops};
+
+/// A completion queue.
+pub struct CompletionQueue {
+    raw: NonNull<ibv_cq>,
+    context: Arc<Context>,
+    channel: Option<Arc<CompletionChannel>>,
+}
+
+// SAFETY: verbs calls on a queue are thread-safe.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as above.
+unsafe impl Sync for CompletionQueue {}
+
+impl CompletionQueue {
+    /// Creates a queue for at least `depth` completions whose events go to `channel` and carry `cookie`.
+    pub fn create(
+        context: &Arc<Context>,
+        depth: u32,
+        channel: Option<&Arc<CompletionChannel>>,
+        cookie: usize,
+    ) -> io::Result<CompletionQueue> {
+        let depth = c_depth(depth)?;
+        let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.as_ptr());
+        // SAFETY: context and channel are live; the cookie is not dereferenced.
+        let raw = unsafe { ibv_create_cq(context.as_ptr(), depth, cookie as *mut _, raw_channel, 0) };
+        Ok(CompletionQueue {
+            raw: errno::created(raw)?,
+            context: Arc::clone(context),
+            channel: channel.cloned(),
+        })
+    }
+
+    /// The C object.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *mut ibv_cq {
+        self.raw.as_ptr()
+    }
+
+    /// The device.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The channel of its events.
+    pub fn channel(&self) -> Option<&Arc<CompletionChannel>> {
+        self.channel.as_ref()
+    }
+
+    /// How many completions it holds: at least what was asked for.
+    pub fn depth(&self) -> u32 {
+        // SAFETY: the queue is live.
+        unsafe { self.raw.as_ref().cqe as u32 }
+    }
+
+    /// Takes up to as many completions as there is room for.
+    #[inline(always)]
+    pub fn poll<'a>(&self, room: &'a mut [MaybeUninit<ibv_wc>]) -> io::Result<&'a [ibv_wc]> {
+        let count = c_int::try_from(room.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the queue is live, and there is room for that many.
+        let found = unsafe { ops::poll_cq(self.as_ptr(), count, room.as_mut_ptr().cast()) };
+        if found < 0 {
+            return Err(io::Error::from_raw_os_error(errno::errno(found)));
+        }
+        // SAFETY: the provider has filled that many.
+        Ok(unsafe { slice::from_raw_parts(room.as_ptr().cast(), found as usize) })
+    }
+
+    /// Arms the queue: its next completion (or next solicited or failed one) sends one event to the channel.
+    #[inline(always)]
+    pub fn req_notify(&self, solicited_only: bool) -> io::Result<()> {
+        // SAFETY: the queue is live.
+        errno::verbs(unsafe { ops::req_notify_cq(self.as_ptr(), solicited_only.into()) })
+    }
+
+    /// Gives the queue room for at least `depth` completions; not every device can.
+    pub fn resize(&self, depth: u32) -> io::Result<()> {
+        // SAFETY: the queue is live.
+        errno::verbs(unsafe { ibv_resize_cq(self.as_ptr(), c_depth(depth)?) })
+    }
+}
+
+fn c_depth(depth: u32) -> io::Result<c_int> {
+    c_int::try_from(depth).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: every queue pair on it holds it, so none is left. This waits until its events are acknowledged.
+        unsafe { ibv_destroy_cq(self.as_ptr()) };
+    }
+}

@@ -1,0 +1,64 @@
+//! Memory windows.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::bindings::*;
+use super::{ProtectionDomain, errno, ops};
+
+/// The two kinds of memory window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowType {
+    /// Bound by a verb, good for every queue pair of the domain.
+    One,
+    /// Bound by a work request, good for the queue pair that bound it.
+    Two,
+}
+
+/// A memory window.
+pub struct MemoryWindow {
+    raw: NonNull<ibv_mw>,
+    pd: Arc<ProtectionDomain>,
+}
+
+// SAFETY: verbs calls on a window are thread-safe, save for `rkey`, which the provider changes when one is bound.
+unsafe impl Send for MemoryWindow {}
+// SAFETY: as above; binding is a raw call whose caller keeps it apart from others.
+unsafe impl Sync for MemoryWindow {}
+
+impl MemoryWindow {
+    /// Allocates a window.
+    pub fn create(pd: &Arc<ProtectionDomain>, kind: WindowType) -> io::Result<MemoryWindow> {
+        let kind = match kind {
+            WindowType::One => IBV_MW_TYPE_1,
+            WindowType::Two => IBV_MW_TYPE_2,
+        };
+        // SAFETY: the domain is live.
+        let raw = errno::created(unsafe { ops::alloc_mw(pd.as_ptr(), kind) })?;
+        Ok(MemoryWindow { raw, pd: Arc::clone(pd) })
+    }
+
+    /// The C object.
+    pub fn as_ptr(&self) -> *mut ibv_mw {
+        self.raw.as_ptr()
+    }
+
+    /// The key for the peer's work requests, in host order; of a type 2 window, the one that the next bind starts from.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: the window is live.
+        unsafe { self.raw.as_ref().rkey }
+    }
+
+    /// The domain that it is allocated in.
+    pub fn pd(&self) -> &Arc<ProtectionDomain> {
+        &self.pd
+    }
+}
+
+impl Drop for MemoryWindow {
+    fn drop(&mut self) {
+        // SAFETY: the window is live and not used again.
+        unsafe { ops::dealloc_mw(self.as_ptr()) };
+    }
+}
