@@ -1,1 +1,204 @@
-//! To be written.
+//! Clocks and processor times.
+
+use std::ffi::c_long;
+use std::fs;
+
+/// `QueryPerformanceFrequency`'s value. As on Windows: programs print it as an `int`.
+pub const PERFORMANCE_FREQUENCY: i64 = 10_000_000;
+
+/// 1601-01-01 to 1970-01-01 in units of 100 ns.
+const UNIX_EPOCH_IN_FILETIME: u64 = 116_444_736_000_000_000;
+
+/// `FILETIME`: units of 100 ns in two halves, so that it needs no 8-byte alignment.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTime {
+    /// `dwLowDateTime`.
+    pub low: u32,
+    /// `dwHighDateTime`.
+    pub high: u32,
+}
+
+impl From<u64> for FileTime {
+    fn from(units: u64) -> FileTime {
+        FileTime { low: units as u32, high: (units >> 32) as u32 }
+    }
+}
+
+fn clock(id: libc::clockid_t) -> (u64, u64) {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is writable; the clocks asked for exist on every Linux.
+    unsafe { libc::clock_gettime(id, &mut now) };
+    (now.tv_sec as u64, now.tv_nsec as u64)
+}
+
+/// The performance counter: units of 100 ns on a clock that never jumps.
+pub fn performance_counter() -> i64 {
+    let (seconds, nanoseconds) = clock(libc::CLOCK_MONOTONIC);
+    (seconds * PERFORMANCE_FREQUENCY as u64 + nanoseconds / 100) as i64
+}
+
+/// Milliseconds since the system started, time asleep included.
+pub fn tick_count() -> u64 {
+    let (seconds, nanoseconds) = clock(libc::CLOCK_BOOTTIME);
+    seconds * 1000 + nanoseconds / 1_000_000
+}
+
+/// The time of day.
+pub fn system_time() -> FileTime {
+    let (seconds, nanoseconds) = clock(libc::CLOCK_REALTIME);
+    (seconds * 10_000_000 + nanoseconds / 100 + UNIX_EPOCH_IN_FILETIME).into()
+}
+
+/// Idle, kernel (idle included, as on Windows) and user time of all processors, from the text of `/proc/stat`.
+fn system_times(stat: &str, ticks_per_second: u64) -> Option<[FileTime; 3]> {
+    let ticks: Vec<u64> =
+        stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|n| n.parse().ok()).collect();
+    let [user, nice, system, idle, rest @ ..] = &ticks[..] else { return None };
+    // iowait, irq, softirq, steal; what follows (guests) is in `user` and `nice` already.
+    let io_wait = rest.first().unwrap_or(&0);
+    let interrupts: u64 = rest.iter().skip(1).take(3).sum();
+    let idle = idle + io_wait;
+    Some(
+        [idle, system + interrupts + idle, user + nice]
+            .map(|ticks| FileTime::from(ticks * 10_000_000 / ticks_per_second)),
+    )
+}
+
+/// `QueryPerformanceCounter`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_QueryPerformanceCounter(count: *mut i64) -> i32 {
+    // SAFETY: NULL or a LARGE_INTEGER by the function's contract.
+    unsafe { put(count, performance_counter()) }
+}
+
+/// `QueryPerformanceFrequency`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_QueryPerformanceFrequency(frequency: *mut i64) -> i32 {
+    // SAFETY: NULL or a LARGE_INTEGER by the function's contract.
+    unsafe { put(frequency, PERFORMANCE_FREQUENCY) }
+}
+
+/// `GetTickCount`: wraps after 49.7 days.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_GetTickCount() -> u32 {
+    tick_count() as u32
+}
+
+/// `GetTickCount64`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_GetTickCount64() -> u64 {
+    tick_count()
+}
+
+/// `GetSystemTimeAsFileTime`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_GetSystemTimeAsFileTime(time: *mut FileTime) {
+    // SAFETY: NULL or a FILETIME by the function's contract.
+    unsafe { put(time, system_time()) };
+}
+
+/// `GetSystemTimePreciseAsFileTime`: the same clock, which is precise already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_GetSystemTimePreciseAsFileTime(time: *mut FileTime) {
+    // SAFETY: NULL or a FILETIME by the function's contract.
+    unsafe { put(time, system_time()) };
+}
+
+/// `GetSystemTimes`: each pointer may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_GetSystemTimes(
+    idle: *mut FileTime,
+    kernel: *mut FileTime,
+    user: *mut FileTime,
+) -> i32 {
+    // SAFETY: sysconf only reads its argument.
+    let ticks_per_second: c_long = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let Some(times) = system_times(&stat, ticks_per_second.max(1) as u64) else {
+        crate::error::set_last_error(crate::error::ERROR_NOT_SUPPORTED);
+        return 0;
+    };
+    for (target, time) in [idle, kernel, user].into_iter().zip(times) {
+        if !target.is_null() {
+            // SAFETY: a FILETIME by the function's contract; programs pass a LONGLONG's address, too.
+            unsafe { target.write_unaligned(time) };
+        }
+    }
+    1
+}
+
+/// Writes a result through an out-pointer; FALSE and `ERROR_NOACCESS` for NULL.
+///
+/// # Safety
+/// `target` is NULL or writable.
+unsafe fn put<T>(target: *mut T, value: T) -> i32 {
+    if target.is_null() {
+        crate::error::set_last_error(crate::error::ERROR_NOACCESS);
+        return 0;
+    }
+    // SAFETY: writable by the contract.
+    unsafe { target.write_unaligned(value) };
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    fn units(time: FileTime) -> u64 {
+        u64::from(time.high) << 32 | u64::from(time.low)
+    }
+
+    #[test]
+    fn counter_runs_at_its_frequency() {
+        let (mut before, mut after, mut frequency) = (0, 0, 0);
+        // SAFETY: the targets are ours.
+        unsafe {
+            assert_eq!(ndw_QueryPerformanceFrequency(&mut frequency), 1);
+            assert_eq!(ndw_QueryPerformanceCounter(&mut before), 1);
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(ndw_QueryPerformanceCounter(&mut after), 1);
+            assert_eq!(ndw_QueryPerformanceCounter(null_mut()), 0);
+        }
+        assert_eq!(frequency, 10_000_000);
+        assert!((after - before) * 1000 / frequency >= 20);
+    }
+
+    #[test]
+    fn ticks_are_milliseconds() {
+        let before = ndw_GetTickCount64();
+        std::thread::sleep(Duration::from_millis(20));
+        let passed = ndw_GetTickCount64() - before;
+        assert!((19..10_000).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn file_time_counts_from_1601() {
+        let mut time = FileTime::default();
+        // SAFETY: the target is ours.
+        unsafe { ndw_GetSystemTimeAsFileTime(&mut time) };
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        // 369 years with 89 leap days.
+        let since_1601 = unix + (369 * 365 + 89) * 86_400;
+        assert!((units(time) / 10_000_000).abs_diff(since_1601) <= 1);
+    }
+
+    #[test]
+    fn kernel_time_contains_idle_time() {
+        let stat = "cpu  10 1 20 300 40 1 2 3 0 0\ncpu0 1 1 1 1\n";
+        let times = system_times(stat, 100).unwrap().map(units);
+        assert_eq!(times, [34_000_000, 36_600_000, 1_100_000]);
+        assert_eq!(system_times("intr 1", 100), None);
+    }
+
+    #[test]
+    fn system_times_of_this_machine() {
+        let (mut idle, mut kernel) = (FileTime::default(), FileTime::default());
+        // SAFETY: NULL or targets of ours.
+        assert_eq!(unsafe { ndw_GetSystemTimes(&mut idle, &mut kernel, null_mut()) }, 1);
+        assert!(units(kernel) >= units(idle) && units(kernel) > 0);
+    }
+}
