@@ -1,0 +1,46 @@
+# The lab on the host itself, where the running kernel has (or can load) the drivers and we are root.
+# shellcheck shell=bash
+# shellcheck source=ci/lib/guest/devices
+
+drivers_for() { # DEVICE
+    case $1 in
+        both) echo rdma_rxe siw ;;
+        rxe) echo rdma_rxe ;;
+        siw) echo siw ;;
+    esac
+}
+
+# host_can DEVICE HOSTS: says on standard output why not. Two hosts need policy routes that nobody wants on a real machine.
+host_can() {
+    local driver
+    [[ $2 == 1 ]] || { echo "two hosts need a virtual machine" && return 1; }
+    ((EUID == 0)) || { echo "not root" && return 1; }
+    for driver in $(drivers_for "$1") rdma_ucm; do
+        [[ -d /sys/module/$driver ]] || modprobe -n -q "$driver" 2>/dev/null ||
+            { echo "the running kernel $(uname -r) has no $driver" && return 1; }
+    done
+}
+
+# run_on_host COMMAND...: exits with its status.
+run_on_host() {
+    local driver status=0
+    . "$CI_LIB/guest/devices"
+    for driver in $(drivers_for "$DEVICE") rdma_ucm; do
+        [[ -d /sys/module/$driver ]] || modprobe "$driver"
+    done
+    have rdma || die 2 "no rdma: run ci/setup lab"
+    ulimit -l unlimited
+    exec 8>/run/lock/ndcompat-lab
+    flock 8 # one lab at a time: the addresses are fixed
+    trap remove_devices EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    make_devices "$DEVICE" 1 || die 125 "the host's $DEVICE device did not come up; see dmesg"
+    timeout -k 5 "$LIMIT" "$@" 8>&- </dev/null &
+    wait $! || status=$?
+    if [[ $status == 124 ]]; then
+        say "time limit of $LIMIT s; end of the kernel log:"
+        dmesg | tail -n 40 >&2
+    fi
+    exit "$status"
+}

@@ -1,0 +1,32 @@
+# What is installed from Debian, by purpose, and how.
+# shellcheck shell=bash
+# shellcheck source=ci/lib/common.sh
+
+PACKAGES_build=(gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config)
+PACKAGES_test=(clang g++-mingw-w64-x86-64 shellcheck)
+PACKAGES_lab=(qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
+    ibverbs-providers ibverbs-utils rdmacm-utils perftest)
+
+# missing_packages PURPOSE...: prints the packages that are not installed.
+missing_packages() {
+    local purpose package
+    for purpose in "$@"; do
+        local -n packages=PACKAGES_$purpose
+        for package in "${packages[@]}"; do
+            [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+        done
+    done | sort -u
+}
+
+# install_packages PACKAGE...: by apt, with its package lists fetched first when they do not know them.
+install_packages() {
+    (($#)) || return 0
+    have apt-get || die 2 "no apt-get here; install these yourself: $*"
+    ((EUID == 0)) || die 2 "not root; run: apt-get install --no-install-recommends $*"
+    say "installing $*"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1 && return
+    say "asking apt for its package lists"
+    apt-get update -qq >&2
+    apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+}

@@ -1,0 +1,39 @@
+# The soft-iWARP driver. Debian's kernels leave it out, so it is built from the kernel's own source package against its own
+# headers, both unpacked in a temporary folder: nothing is installed, and only the module is kept.
+# shellcheck shell=bash
+# shellcheck source=ci/lib/kernel.sh
+
+# prepare_siw: sets SIW to the module built for $KERNEL, or to nothing when the kernel ships its own.
+prepare_siw() {
+    SIW=
+    if [[ -z $(find "$KERNEL/lib/modules" -name 'siw.ko*' -print -quit) ]]; then
+        SIW=$CACHE/siw/$(basename "$KERNEL").ko
+        build_once "$SIW" build_siw
+    fi
+}
+
+build_siw() { # WORK
+    local work=$1 version series headers package log=$1/log
+    for tool in gcc make; do
+        have "$tool" || die 2 "no $tool to build the siw driver with: run ci/setup lab"
+    done
+    version=$(<"$KERNEL/version")
+    series=$(cut -d. -f1,2 <<<"$version")
+    say "building the siw driver for $KERNEL_RELEASE (140 MB to fetch, half a minute, once)"
+    headers=linux-headers-$KERNEL_RELEASE
+    for package in "$headers" "linux-headers-${KERNEL_RELEASE%-*}-common" "linux-kbuild-$series"; do
+        download_package "$package=$version" "$work"
+        dpkg-deb -x "$DEB" "$work/root"
+    done
+    download_package "linux-source-$series=$version" "$work"
+    dpkg-deb --fsys-tarfile "$DEB" | tar -xO "./usr/src/linux-source-$series.tar.xz" |
+        tar -xJ -C "$work" --strip-components=4 "linux-source-$series/drivers/infiniband/sw/siw"
+    # The headers name each other by absolute path, as if installed.
+    sed -i "s#/usr/src/#$work/root/usr/src/#" "$work/root/usr/src/$headers/Makefile"
+    make -C "$work/root/usr/src/$headers" M="$work/siw" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= \
+        -j"$(nproc)" modules >"$log" 2>&1 || {
+        tail -n 20 "$log" >&2
+        die 1 "the siw driver did not build"
+    }
+    strip --strip-debug -o "$work/out" "$work/siw/siw.ko"
+}
