@@ -1,0 +1,539 @@
+//! The `printf` family with Microsoft's meaning, as functions that take a `va_list`.
+//!
+//! Rust cannot define variadic functions, so the headers define those and come here. A `va_list` parameter is a
+//! pointer on x86-64 (an array, which decays) and on AArch64 (a structure passed by reference), so it passes
+//! through Rust untouched.
+//!
+//! A stream of glibc is narrow or wide from its first use on, a stream of Windows takes both at any time. So
+//! wide output is formatted in memory and leaves as UTF-8 through narrow functions only.
+
+use super::format::{Format, rewrite};
+use super::set_errno;
+use crate::text::{self, Wchar};
+use libc::FILE;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+/// A `va_list` parameter.
+pub type VaList = *mut c_void;
+
+/// `_TRUNCATE`: cut what does not fit instead of failing.
+pub const TRUNCATE: usize = usize::MAX;
+
+unsafe extern "C" {
+    fn vfprintf(stream: *mut FILE, format: *const c_char, args: VaList) -> c_int;
+    fn vsnprintf(buffer: *mut c_char, size: usize, format: *const c_char, args: VaList) -> c_int;
+    fn vfwprintf(stream: *mut FILE, format: *const Wchar, args: VaList) -> c_int;
+    fn open_wmemstream(buffer: *mut *mut Wchar, size: *mut usize) -> *mut FILE;
+    fn fwrite(data: *const c_void, size: usize, count: usize, stream: *mut FILE) -> usize;
+    static stdout: *mut FILE;
+}
+
+/// The locale in which glibc converts between wide and narrow strings: UTF-8, whatever the program set.
+struct Utf8Locale(libc::locale_t);
+
+// SAFETY: a locale object is never modified after its creation.
+unsafe impl Send for Utf8Locale {}
+// SAFETY: as above.
+unsafe impl Sync for Utf8Locale {}
+
+/// Makes UTF-8 the thread's character set while it lives.
+struct Utf8Scope(libc::locale_t);
+
+impl Utf8Scope {
+    fn enter(needed: bool) -> Utf8Scope {
+        static LOCALE: OnceLock<Utf8Locale> = OnceLock::new();
+        if !needed {
+            return Utf8Scope(null_mut());
+        }
+        let locale = LOCALE.get_or_init(|| {
+            // SAFETY: the name is terminated; without a base a new object is made, or NULL returned.
+            Utf8Locale(unsafe { libc::newlocale(libc::LC_CTYPE_MASK, c"C.UTF-8".as_ptr(), null_mut()) })
+        });
+        // SAFETY: a live locale object; NULL only asks for the present one.
+        Utf8Scope(unsafe { libc::uselocale(locale.0) })
+    }
+}
+
+impl Drop for Utf8Scope {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: the thread's former locale, which is in force until changed here.
+            unsafe { libc::uselocale(self.0) };
+        }
+    }
+}
+
+/// Rewrites a narrow format; `None` (and `EINVAL`) for NULL.
+///
+/// # Safety
+/// `format` is NULL or a terminated string.
+unsafe fn narrow_format(format: *const c_char) -> Option<Format<u8>> {
+    // SAFETY: passed on.
+    match unsafe { text::narrow(format) } {
+        Some(format) => Some(rewrite(format, false)),
+        None => {
+            set_errno(libc::EINVAL);
+            None
+        }
+    }
+}
+
+/// Formats narrow text into a buffer as C99 says: cut to fit, terminated, the full length returned.
+///
+/// # Safety
+/// `buffer` has room for `size` bytes; `format` is NULL or terminated; `args` fit the format.
+unsafe fn format_narrow(buffer: *mut c_char, size: usize, format: *const c_char, args: VaList) -> c_int {
+    // SAFETY: passed on.
+    let Some(format) = (unsafe { narrow_format(format) }) else { return -1 };
+    let _utf8 = Utf8Scope::enter(format.mixes_widths);
+    // SAFETY: the rewritten format takes the same arguments as the one the caller wrote.
+    unsafe { vsnprintf(buffer, size, format.text.as_ptr().cast(), args) }
+}
+
+/// Formats wide text; `None` when the format is NULL or an argument cannot be converted.
+///
+/// # Safety
+/// `format` is NULL or terminated; `args` fit the format.
+unsafe fn format_wide(format: *const Wchar, args: VaList) -> Option<Vec<Wchar>> {
+    // SAFETY: passed on.
+    let Some(format) = (unsafe { text::wide(format) }) else {
+        set_errno(libc::EINVAL);
+        return None;
+    };
+    let format = rewrite(format, true);
+    let (mut data, mut length) = (null_mut(), 0);
+    let _utf8 = Utf8Scope::enter(format.mixes_widths);
+    // SAFETY: both locations outlive the stream; the rewritten format takes the caller's arguments; the buffer is
+    // ours after the close, which sets its address and length.
+    unsafe {
+        let stream = open_wmemstream(&mut data, &mut length);
+        if stream.is_null() {
+            return None;
+        }
+        let printed = vfwprintf(stream, format.text.as_ptr(), args);
+        let closed = libc::fclose(stream);
+        let text = (printed >= 0 && closed == 0 && !data.is_null())
+            .then(|| std::slice::from_raw_parts(data, length).to_vec());
+        libc::free(data.cast());
+        text
+    }
+}
+
+/// Writes wide text to a stream as UTF-8; returns the number of characters, -1 on an error.
+///
+/// # Safety
+/// `stream` is an open stream.
+pub(super) unsafe fn write_wide(stream: *mut FILE, text: &[Wchar]) -> c_int {
+    let bytes = text::from_wide(text);
+    // SAFETY: an open stream and bytes of ours.
+    match unsafe { fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) } {
+        written if written == bytes.len() => text.len() as c_int,
+        _ => -1,
+    }
+}
+
+/// What a bounded function does with text that does not fit its buffer.
+enum Overflow {
+    /// C99: cut to fit and terminate; -1 for wide text.
+    Cut,
+    /// `_vsnprintf`: fill the buffer, without a NUL when there is no room for it.
+    Fill,
+    /// The `_s` functions: an empty string.
+    Empty,
+}
+
+/// Puts formatted text into a buffer; its length, or -1 when it did not fit.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` units.
+unsafe fn fill<T: Copy + Default>(buffer: *mut T, size: usize, text: &[T], overflow: Overflow) -> c_int {
+    // SAFETY: passed on.
+    if unsafe { text::store(text, buffer, size) } {
+        return text.len() as c_int;
+    }
+    if buffer.is_null() || size == 0 {
+        let asks_for_the_length = matches!(overflow, Overflow::Fill) && buffer.is_null() && size == 0;
+        return if asks_for_the_length { text.len() as c_int } else { -1 };
+    }
+    let kept = match overflow {
+        Overflow::Cut => size - 1,
+        Overflow::Fill => size.min(text.len()),
+        Overflow::Empty => 0,
+    };
+    // SAFETY: no more than `size` units of the buffer and of the text's length are touched.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), buffer, kept);
+        if kept < size {
+            buffer.add(kept).write(T::default());
+        }
+    }
+    let full = matches!(overflow, Overflow::Fill) && text.len() == size;
+    if full { size as c_int } else { -1 }
+}
+
+/// Formats narrow text of any length.
+///
+/// # Safety
+/// `format` is NULL or terminated; `args` fit the format.
+unsafe fn format_owned(format: *const c_char, args: VaList) -> Option<Vec<u8>> {
+    unsafe extern "C" {
+        fn vasprintf(result: *mut *mut c_char, format: *const c_char, args: VaList) -> c_int;
+    }
+    // SAFETY: passed on.
+    let format = unsafe { narrow_format(format) }?;
+    let _utf8 = Utf8Scope::enter(format.mixes_widths);
+    let mut data: *mut c_char = null_mut();
+    // SAFETY: the rewritten format takes the caller's arguments; on success the buffer is ours to free.
+    unsafe {
+        let length = usize::try_from(vasprintf(&mut data, format.text.as_ptr().cast(), args)).ok()?;
+        let text = std::slice::from_raw_parts(data.cast::<u8>(), length).to_vec();
+        libc::free(data.cast());
+        Some(text)
+    }
+}
+
+/// The bounds of `_vsnprintf_s` and its wide sibling: how much of `text` may go into the buffer, and what to do
+/// with the rest.
+fn bounded<T>(text: &[T], size: usize, count: usize) -> (&[T], bool) {
+    let limit = if count == TRUNCATE { size.saturating_sub(1) } else { count };
+    (&text[..limit.min(text.len())], limit < text.len())
+}
+
+/// `vprintf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vprintf(format: *const c_char, args: VaList) -> c_int {
+    // SAFETY: the function's contract; `stdout` is an open stream or the program closed it, as in C.
+    unsafe { ndw_vfprintf(stdout, format, args) }
+}
+
+/// `vfprintf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vfprintf(stream: *mut FILE, format: *const c_char, args: VaList) -> c_int {
+    // SAFETY: NULL or a terminated string by the function's contract.
+    let Some(format) = (unsafe { narrow_format(format) }) else { return -1 };
+    let _utf8 = Utf8Scope::enter(format.mixes_widths);
+    // SAFETY: an open stream; the rewritten format takes the caller's arguments.
+    unsafe { vfprintf(stream, format.text.as_ptr().cast(), args) }
+}
+
+/// `vsnprintf`: as in C99, so the length that the whole text has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vsnprintf(
+    buffer: *mut c_char,
+    size: usize,
+    format: *const c_char,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_narrow(buffer, size, format, args) }
+}
+
+/// `vsprintf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vsprintf(buffer: *mut c_char, format: *const c_char, args: VaList) -> c_int {
+    // SAFETY: the function's contract: the buffer is large enough, whatever its size.
+    unsafe { format_narrow(buffer, c_int::MAX as usize, format, args) }
+}
+
+/// `_vscprintf`: the length the text would have.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vscprintf(format: *const c_char, args: VaList) -> c_int {
+    // SAFETY: the function's contract; nothing is written.
+    unsafe { format_narrow(null_mut(), 0, format, args) }
+}
+
+/// `_vsnprintf`: -1 when the text is longer than the buffer; no NUL when it just fills it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vsnprintf(
+    buffer: *mut c_char,
+    size: usize,
+    format: *const c_char,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_owned(format, args).map_or(-1, |text| fill(buffer.cast(), size, &text, Overflow::Fill)) }
+}
+
+/// `vsprintf_s`: an empty string and -1 when the text does not fit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vsprintf_s(
+    buffer: *mut c_char,
+    size: usize,
+    format: *const c_char,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_owned(format, args).map_or(-1, |text| fill(buffer.cast(), size, &text, Overflow::Empty)) }
+}
+
+/// `_vsnprintf_s`: at most `count` characters, or what fits with `_TRUNCATE`; -1 when something was cut.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vsnprintf_s(
+    buffer: *mut c_char,
+    size: usize,
+    count: usize,
+    format: *const c_char,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    let Some(text) = (unsafe { format_owned(format, args) }) else { return -1 };
+    let (text, cut) = bounded(&text, size, count);
+    // SAFETY: the room is promised by the function's contract.
+    let stored = unsafe { fill(buffer.cast(), size, text, Overflow::Empty) };
+    if cut { -1 } else { stored }
+}
+
+/// `vwprintf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vwprintf(format: *const Wchar, args: VaList) -> c_int {
+    // SAFETY: as for `ndw_vprintf`.
+    unsafe { ndw_vfwprintf(stdout, format, args) }
+}
+
+/// `vfwprintf`: UTF-8 comes out, and the stream stays narrow.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vfwprintf(stream: *mut FILE, format: *const Wchar, args: VaList) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_wide(format, args).map_or(-1, |text| write_wide(stream, &text)) }
+}
+
+/// `vswprintf` (with the buffer's size): cut and -1 when the text does not fit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vswprintf(
+    buffer: *mut Wchar,
+    size: usize,
+    format: *const Wchar,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Cut)) }
+}
+
+/// `_vscwprintf`: the length the text would have.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vscwprintf(format: *const Wchar, args: VaList) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_wide(format, args).map_or(-1, |text| text.len() as c_int) }
+}
+
+/// `_vsnwprintf`: -1 when the text is longer than the buffer; no NUL when it just fills it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vsnwprintf(
+    buffer: *mut Wchar,
+    size: usize,
+    format: *const Wchar,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Fill)) }
+}
+
+/// `vswprintf_s`: an empty string and -1 when the text does not fit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_vswprintf_s(
+    buffer: *mut Wchar,
+    size: usize,
+    format: *const Wchar,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Empty)) }
+}
+
+/// `_vsnwprintf_s`: at most `count` characters, or what fits with `_TRUNCATE`; -1 when something was cut.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__vsnwprintf_s(
+    buffer: *mut Wchar,
+    size: usize,
+    count: usize,
+    format: *const Wchar,
+    args: VaList,
+) -> c_int {
+    // SAFETY: the function's contract.
+    let Some(text) = (unsafe { format_wide(format, args) }) else { return -1 };
+    let (text, cut) = bounded(&text, size, count);
+    // SAFETY: the room is promised by the function's contract.
+    let stored = unsafe { fill(buffer, size, text, Overflow::Empty) };
+    if cut { -1 } else { stored }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::w;
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::FromRawFd;
+
+    /// A `va_list` whose arguments all lie on a stack, as if registers had run out: 8 bytes each.
+    #[cfg(target_arch = "x86_64")]
+    #[repr(C)]
+    struct Args {
+        gp_offset: u32,
+        fp_offset: u32,
+        overflow: *const u64,
+        registers: *const u64,
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn args(stack: &[u64]) -> Args {
+        Args { gp_offset: 48, fp_offset: 176, overflow: stack.as_ptr(), registers: std::ptr::null() }
+    }
+
+    /// As above, after the AArch64 procedure call standard.
+    #[cfg(target_arch = "aarch64")]
+    #[repr(C)]
+    struct Args {
+        stack: *const u64,
+        general_top: *const u64,
+        vector_top: *const u64,
+        general_offset: i32,
+        vector_offset: i32,
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn args(stack: &[u64]) -> Args {
+        let none = std::ptr::null();
+        Args {
+            stack: stack.as_ptr(),
+            general_top: none,
+            vector_top: none,
+            general_offset: 0,
+            vector_offset: 0,
+        }
+    }
+
+    fn list(args: &mut Args) -> VaList {
+        (&raw mut *args).cast()
+    }
+
+    fn narrow(format: &str, stack: &[u64]) -> String {
+        let format = CString::new(format).unwrap();
+        let mut buffer = [0u8; 128];
+        // SAFETY: the arguments of each test fit its format.
+        let n = unsafe {
+            ndw_vsnprintf(buffer.as_mut_ptr().cast(), 128, format.as_ptr(), list(&mut args(stack)))
+        };
+        std::str::from_utf8(&buffer[..n as usize]).unwrap().to_owned()
+    }
+
+    fn wide(format: &str, stack: &[u64]) -> String {
+        let mut buffer = [0; 128];
+        // SAFETY: the arguments of each test fit its format.
+        let n =
+            unsafe { ndw_vswprintf(buffer.as_mut_ptr(), 128, w(format).as_ptr(), list(&mut args(stack))) };
+        text::from_wide(&buffer[..n as usize])
+    }
+
+    #[test]
+    fn integers_of_windows_widths() {
+        // The upper half of a 32-bit argument's slot is not defined.
+        let minus_one = 0xDEAD_BEEF_FFFF_FFFF;
+        assert_eq!(narrow("%ld|%lu|%lx", &[minus_one; 3]), "-1|4294967295|ffffffff");
+        assert_eq!(narrow("%I64d|%9Id|%I32d", &[u64::MAX, 5, minus_one]), "-1|        5|-1");
+        assert_eq!(narrow("%9ul %s", &[7, c"end".as_ptr() as u64]), "        7l end");
+        assert_eq!(wide("%I64x %zu %.2f", &[1 << 40, 3, 1.5f64.to_bits()]), "10000000000 3 1.50");
+    }
+
+    #[test]
+    fn strings_of_either_width_without_a_locale() {
+        let (n, long) = (c"gr\u{fc}n".as_ptr() as u64, w("gr\u{fc}n \u{1F600}"));
+        let l = long.as_ptr() as u64;
+        assert_eq!(
+            narrow("%s, %S, %ls, %hs", &[n, l, l, n]),
+            "gr\u{fc}n, gr\u{fc}n \u{1F600}, gr\u{fc}n \u{1F600}, gr\u{fc}n"
+        );
+        assert_eq!(
+            wide("<%-11s|%S|%hs|%.2s>", &[l, n, n, l]),
+            "<gr\u{fc}n \u{1F600}     |gr\u{fc}n|gr\u{fc}n|gr>"
+        );
+        assert_eq!(wide("%c%C%hc", &[0xFC, 0x41, 0x42]), "\u{fc}AB");
+        assert_eq!(narrow("%c%C", &[0x41, 0xFC]), "A\u{fc}");
+    }
+
+    #[test]
+    fn bounded_functions_differ_in_what_they_do_with_too_much() {
+        let text = c"abcd".as_ptr() as u64;
+        let f = c"%s".as_ptr();
+        let wf = w("%hs");
+        type Bounded = unsafe extern "C" fn(*mut c_char, usize, *const c_char, VaList) -> c_int;
+        let run = |function: Bounded, size: usize| {
+            let mut buffer = [b'?' as c_char; 6];
+            // SAFETY: the buffer has more room than is told.
+            let n = unsafe { function(buffer.as_mut_ptr(), size, f, list(&mut args(&[text]))) };
+            (n, buffer.map(|c| c as u8))
+        };
+        assert_eq!(run(ndw_vsnprintf, 3), (4, *b"ab\0???"));
+        assert_eq!(run(ndw__vsnprintf, 3), (-1, *b"abc???"));
+        assert_eq!(run(ndw__vsnprintf, 4), (4, *b"abcd??"));
+        assert_eq!(run(ndw__vsnprintf, 5), (4, *b"abcd\0?"));
+        assert_eq!(run(ndw_vsprintf_s, 4), (-1, *b"\0?????"));
+        assert_eq!(run(ndw_vsprintf_s, 5), (4, *b"abcd\0?"));
+
+        type WideBounded = unsafe extern "C" fn(*mut Wchar, usize, *const Wchar, VaList) -> c_int;
+        let run = |function: WideBounded, size: usize| {
+            let mut buffer = [u32::from(b'?'); 6];
+            // SAFETY: the buffer has more room than is told.
+            let n = unsafe { function(buffer.as_mut_ptr(), size, wf.as_ptr(), list(&mut args(&[text]))) };
+            (n, buffer.map(|c| c as u8))
+        };
+        assert_eq!(run(ndw_vswprintf, 3), (-1, *b"ab\0???"));
+        assert_eq!(run(ndw__vsnwprintf, 4), (4, *b"abcd??"));
+        assert_eq!(run(ndw_vswprintf_s, 3), (-1, *b"\0?????"));
+
+        // SAFETY: nothing is written.
+        unsafe {
+            assert_eq!(ndw__vscprintf(f, list(&mut args(&[text]))), 4);
+            assert_eq!(ndw__vscwprintf(wf.as_ptr(), list(&mut args(&[text]))), 4);
+            assert_eq!(ndw__vsnprintf(null_mut(), 0, f, list(&mut args(&[text]))), 4);
+            assert_eq!(ndw_vprintf(std::ptr::null(), list(&mut args(&[]))), -1);
+        }
+    }
+
+    #[test]
+    fn truncation_can_be_asked_for() {
+        let text = c"abcd".as_ptr() as u64;
+        for (size, count, result, expected) in [
+            (4, TRUNCATE, -1, b"abc\0??"),
+            (5, TRUNCATE, 4, b"abcd\0?"),
+            (6, 2, -1, b"ab\0???"),
+            (4, 4, -1, b"\0?????"),
+        ] {
+            let mut buffer = [b'?'; 6];
+            // SAFETY: the buffer has more room than is told.
+            let n = unsafe {
+                ndw__vsnprintf_s(
+                    buffer.as_mut_ptr().cast(),
+                    size,
+                    count,
+                    c"%s".as_ptr(),
+                    list(&mut args(&[text])),
+                )
+            };
+            assert_eq!((n, &buffer), (result, expected), "{size} {count}");
+        }
+    }
+
+    #[test]
+    fn wide_and_narrow_output_mix_on_one_stream() {
+        let mut ends = [0; 2];
+        let name = w("w\u{fc}de");
+        // SAFETY: a pipe of ours; the arguments fit the formats.
+        let mut reader = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let stream = libc::fdopen(ends[1], c"w".as_ptr());
+            let wide_args = [name.as_ptr() as u64];
+            assert_eq!(ndw_vfwprintf(stream, w("1 %s\n").as_ptr(), list(&mut args(&wide_args))), 7);
+            assert_eq!(ndw_vfprintf(stream, c"2 %d\n".as_ptr(), list(&mut args(&[2]))), 4);
+            assert_eq!(ndw_vfwprintf(stream, w("3\n").as_ptr(), list(&mut args(&[]))), 2);
+            libc::fclose(stream);
+            File::from_raw_fd(ends[0])
+        };
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "1 w\u{fc}de\n2 2\n3\n");
+    }
+}

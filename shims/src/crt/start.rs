@@ -1,0 +1,95 @@
+//! The start of a program whose main function is `wmain`.
+
+use crate::text::{self, Wchar};
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::null_mut;
+
+/// `wmain` with all its parameters; one that takes fewer does not look at the rest.
+pub type WideMain = unsafe extern "C" fn(c_int, *mut *mut Wchar, *mut *mut Wchar) -> c_int;
+
+/// A NULL-terminated array of wide strings that a program may modify.
+struct WideArray {
+    strings: Vec<Vec<Wchar>>,
+    pointers: Vec<*mut Wchar>,
+}
+
+impl WideArray {
+    fn new<'a>(strings: impl Iterator<Item = &'a [u8]>) -> WideArray {
+        let mut strings: Vec<Vec<Wchar>> = strings
+            .map(|bytes| String::from_utf8_lossy(bytes).chars().map(u32::from).chain([0]).collect())
+            .collect();
+        let pointers = strings.iter_mut().map(|string| string.as_mut_ptr()).chain([null_mut()]).collect();
+        WideArray { strings, pointers }
+    }
+}
+
+/// The strings of a NULL-terminated array.
+///
+/// # Safety
+/// `array` is NULL or a NULL-terminated array of strings, all of which stay as they are.
+unsafe fn strings<'a>(array: *const *const c_char) -> impl Iterator<Item = &'a [u8]> {
+    (0..).map_while(move |i| {
+        if array.is_null() {
+            return None;
+        }
+        // SAFETY: no NULL came before this element.
+        unsafe { text::narrow(*array.add(i)) }
+    })
+}
+
+/// Gives the multibyte functions of the C library UTF-8, when the user's locale has another character set.
+///
+/// Everything else stays as in a C program that never called `setlocale`.
+fn use_utf8() {
+    // SAFETY: terminated names; the program has no other thread of its own yet.
+    unsafe {
+        libc::setlocale(libc::LC_CTYPE, c"".as_ptr());
+        if CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) != c"UTF-8" {
+            libc::setlocale(libc::LC_CTYPE, c"C.UTF-8".as_ptr());
+        }
+    }
+}
+
+/// Runs `main` with the arguments and the environment as wide strings; the `main` of the glue library calls it.
+///
+/// # Safety
+/// `argv` and `environment` are NULL-terminated arrays of strings, `main` is a `wmain`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_run_wmain(
+    argv: *const *const c_char,
+    environment: *const *const c_char,
+    main: WideMain,
+) -> c_int {
+    use_utf8();
+    // SAFETY: the function's contract.
+    let (mut arguments, mut environment) =
+        unsafe { (WideArray::new(strings(argv)), WideArray::new(strings(environment))) };
+    let count = arguments.strings.len() as c_int;
+    // SAFETY: `main` is a `wmain`; both arrays live until it returns.
+    unsafe { main(count, arguments.pointers.as_mut_ptr(), environment.pointers.as_mut_ptr()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn main(argc: c_int, argv: *mut *mut Wchar, envp: *mut *mut Wchar) -> c_int {
+        // SAFETY: the arrays have the elements looked at.
+        let text = |array: *mut *mut Wchar, i| unsafe { text::string_from_wide(*array.add(i)) };
+        assert_eq!(argc, 2);
+        assert_eq!(text(argv, 0).as_deref(), Some("program"));
+        assert_eq!(text(argv, 1).as_deref(), Some("gr\u{fc}n \u{1F600}"));
+        assert_eq!(text(argv, 2), None);
+        assert_eq!(text(envp, 0).as_deref(), Some("A=b"));
+        assert_eq!(text(envp, 1), None);
+        7
+    }
+
+    #[test]
+    fn arguments_arrive_as_wide_strings() {
+        let argv = [c"program".as_ptr(), c"gr\u{fc}n \u{1F600}".as_ptr(), std::ptr::null()];
+        let environment = [c"A=b".as_ptr(), std::ptr::null()];
+        // SAFETY: NULL-terminated arrays of strings.
+        assert_eq!(unsafe { ndw_run_wmain(argv.as_ptr(), environment.as_ptr(), main) }, 7);
+    }
+}
