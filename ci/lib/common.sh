@@ -2,7 +2,6 @@
 # shellcheck shell=bash
 
 CI_LIB=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck disable=SC2034 # used by the scripts that source this file
 REPO=$(cd -- "$CI_LIB/../.." && pwd)
 CACHE=${NDCOMPAT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ndcompat}
 

@@ -1,8 +1,5 @@
 # `ci/lab doctor`: one line for each thing that the lab needs.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/vm.sh
-# shellcheck source=ci/lib/host.sh
-# shellcheck source=ci/lib/packages.sh
 . "$CI_LIB/packages.sh"
 
 line() { printf '%-14s %s\n' "$1" "$2"; } # line THING VERDICT
@@ -20,7 +17,11 @@ doctor() {
     done
 
     missing=$(missing_packages lab | tr '\n' ' ')
-    line "packages" "${missing:+missing: ${missing}- run ci/setup lab}${missing:-ok}"
+    if [[ -n $missing ]]; then
+        line "packages" "missing: ${missing}- run ci/setup lab"
+    else
+        line "packages" "ok"
+    fi
 
     if [[ -e $CACHE/kernel/current/release ]]; then
         line "kernel" "ok: $(<"$CACHE/kernel/current/version") prepared"

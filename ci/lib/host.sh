@@ -1,6 +1,5 @@
 # The lab on the host itself, where the running kernel has (or can load) the drivers and we are root.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/guest/devices
 
 drivers_for() { # DEVICE
     case $1 in

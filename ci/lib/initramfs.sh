@@ -1,6 +1,5 @@
 # The initramfs of the lab: busybox, the modules and lib/guest/init.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/kernel.sh
 
 # crc32_generic and libcrc32c are asked for by name at run time (by rxe and siw), where no modprobe could find them.
 GUEST_MODULES=(virtio_pci 9pnet_virtio 9p virtio_console overlay dummy veth sch_netem libcrc32c crc32_generic

@@ -1,6 +1,5 @@
 # The kernel that the lab boots: the distribution's own package, unpacked into the cache, not installed.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/common.sh
 
 # The newest kernel package that apt knows, as NAME=VERSION.
 kernel_candidate() {
@@ -30,7 +29,6 @@ prepare_kernel() {
         mv -T -- "$KERNEL.$$" "$KERNEL"
     fi
     KERNEL=$(readlink -f "$KERNEL")
-    # shellcheck disable=SC2034 # used by the sourcing scripts
     KERNEL_RELEASE=$(<"$KERNEL/release")
 }
 

@@ -1,18 +1,18 @@
 # What is installed from Debian, by purpose, and how.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/common.sh
 
-PACKAGES_build=(gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config)
-PACKAGES_test=(clang g++-mingw-w64-x86-64 shellcheck)
-PACKAGES_lab=(qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
-    ibverbs-providers ibverbs-utils rdmacm-utils perftest)
+declare -A PACKAGES=(
+    [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
+    [test]="clang g++-mingw-w64-x86-64 shellcheck"
+    [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
+        ibverbs-providers ibverbs-utils rdmacm-utils perftest"
+)
 
 # missing_packages PURPOSE...: prints the packages that are not installed.
 missing_packages() {
     local purpose package
     for purpose in "$@"; do
-        local -n packages=PACKAGES_$purpose
-        for package in "${packages[@]}"; do
+        for package in ${PACKAGES[$purpose]}; do
             [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
         done
     done | sort -u

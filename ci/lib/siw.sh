@@ -1,7 +1,6 @@
 # The soft-iWARP driver. Debian's kernels leave it out, so it is built from the kernel's own source package against its own
 # headers, both unpacked in a temporary folder: nothing is installed, and only the module is kept.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/kernel.sh
 
 # prepare_siw: sets SIW to the module built for $KERNEL, or to nothing when the kernel ships its own.
 prepare_siw() {

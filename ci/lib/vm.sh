@@ -1,10 +1,7 @@
 # The lab in a virtual machine: boots the prepared kernel under qemu and runs one command in it.
 # shellcheck shell=bash
-# shellcheck source=ci/lib/kernel.sh
-# shellcheck source=ci/lib/siw.sh
-# shellcheck source=ci/lib/initramfs.sh
 
-BOOT_LIMIT=90     # seconds to the guest's first sign of life; it takes two or three on an idle machine
+BOOT_LIMIT=90 # seconds to the guest's first sign of life; it takes two or three on an idle machine
 QEMU=qemu-system-x86_64
 VM_TOOLS=("$QEMU" busybox modprobe depmod cpio xz strip flock setpriv)
 
@@ -36,8 +33,9 @@ choose_accel() {
 try_kvm() { # WORK
     say "trying /dev/kvm (at most 10 s, once)"
     # Without a run folder the guest's init says so and powers off: enough to know that it got there.
-    timeout -k 1 10 "$QEMU" -accel kvm -cpu host -machine q35 -m 512M "${BARE[@]}" -serial "file:$1/console" \
-        -kernel "$KERNEL/vmlinux" -initrd "$INITRAMFS" -append "console=ttyS0 panic=-1" </dev/null >"$1/log" 2>&1 || true
+    # The brackets keep the shell's word on a qemu that aborts out of sight.
+    { timeout -k 1 10 "$QEMU" -accel kvm -cpu host -machine q35 -m 512M "${BARE[@]}" -serial "file:$1/console" \
+        -kernel "$KERNEL/vmlinux" -initrd "$INITRAMFS" -append "console=ttyS0 panic=-1"; } </dev/null >"$1/log" 2>&1 || true
     if grep -q '^lab:' "$1/console" 2>/dev/null; then
         echo works >"$1/out"
     else
@@ -63,7 +61,7 @@ share() {
 
 # write_run_folder COMMAND...: lays out in $RUN what lib/guest/init and lib/guest/run read.
 write_run_folder() {
-    local folder tag=0 name
+    local folder tag=0 name rows columns
     cp -r "$CI_LIB/guest" "$RUN/guest"
     printf 'LAB_%s=%q\n' DEVICE "$DEVICE" HOSTS "$HOSTS" LIMIT "$LIMIT" SHELL "$INTERACTIVE" >"$RUN/config"
     for folder in "${WRITABLE[@]}"; do
@@ -76,7 +74,10 @@ write_run_folder() {
             printf 'export %s=%q\n' "$name" "${!name}"
         done < <(compgen -e | grep -E '^(PATH|HOME|TERM|LANG|LC_.*|CARGO_.*|RUST_.*|NDCOMPAT_.*)$' |
             grep -vE '^NDCOMPAT_(DEVICE|RDMADEV|NETDEV|ADDR6?)(_|$)')
-        [[ ! -t 0 || -z $INTERACTIVE ]] || printf 'stty rows %d cols %d\n' $(stty size)
+        if [[ -t 0 && -n $INTERACTIVE ]]; then
+            read -r rows columns < <(stty size)
+            printf 'stty rows %d cols %d\n' "$rows" "$columns"
+        fi
         printf 'cd %q\nexec' "$PWD"
         printf ' %q' "$@"
         echo
@@ -87,7 +88,8 @@ write_run_folder() {
 
 # boot: runs the guest to its end, its output going to ours.
 boot() {
-    local watcher reader=
+    local watcher
+    local -a reader=()
     if [[ $INTERACTIVE ]]; then
         setpriv --pdeathsig KILL "$QEMU" "${VM[@]}" <&3 2>"$RUN/qemu.log" &
     else
@@ -95,42 +97,44 @@ boot() {
     fi
     VM_PID=$!
     if [[ ! $INTERACTIVE ]]; then
-        tail -f -q -n +1 -s 0.1 --pid="$VM_PID" "$RUN/out" &
-        reader=$!
+        setpriv --pdeathsig KILL tail -f -q -n +1 -s 0.1 --pid="$VM_PID" "$RUN/out" &
+        reader=("$!")
     fi
+    SECONDS=0
     watch_guest "$VM_PID" &
     watcher=$!
-    VM_HELPERS=("$watcher" $reader)
-    # A reader that ends first has lost our standard output: nobody looks any more.
-    wait -n "$VM_PID" $reader || true
-    if kill -0 "$VM_PID" 2>/dev/null && [[ -n $reader ]] && ! kill -0 "$reader" 2>/dev/null; then
-        kill "$VM_PID"
+    VM_HELPERS=("$watcher" "${reader[@]}")
+    wait -n "$VM_PID" "${reader[@]}" || true
+    if kill -0 "$VM_PID" 2>/dev/null; then
+        exit 141 # the reader has lost our standard output (SIGPIPE): nobody looks any more
     fi
-    wait "$VM_PID" || true
-    [[ -z $reader ]] || wait "$reader" || true
+    wait "$VM_PID" "${reader[@]}" || true
     kill "$watcher" 2>/dev/null || true
     VM_PID=
 }
 
 # watch_guest PID: ends a guest that does not boot, and one that is deaf to its own time limit.
 watch_guest() {
-    local end=$((SECONDS + BOOT_LIMIT))
+    local end=
     while kill -0 "$1" 2>/dev/null; do
         sleep 1
-        if ((SECONDS >= end)); then
-            if [[ -e $RUN/late || ! -e $RUN/booted ]]; then
-                kill "$1"
-                return
-            fi
+        if [[ -e $RUN/booted ]]; then
             [[ ! $INTERACTIVE ]] || return 0
-            : >"$RUN/late"
-            end=$((SECONDS + LIMIT - BOOT_LIMIT + 30))
+            : "${end:=$((SECONDS + LIMIT + 30))}"
+        fi
+        if ((SECONDS >= ${end:-$BOOT_LIMIT})); then
+            [[ -z $end ]] || : >"$RUN/late"
+            kill "$1"
+            return
         fi
     done
 }
 
 stop_vm() {
-    [[ -z ${VM_PID:-} ]] || kill -KILL "$VM_PID" "${VM_HELPERS[@]}" 2>/dev/null || true
+    if [[ -n ${VM_PID:-} ]]; then
+        disown -a # or the shell would tell of each that dies
+        kill -KILL "$VM_PID" "${VM_HELPERS[@]}" 2>/dev/null || true
+    fi
     [[ -z ${TTY_STATE:-} ]] || stty "$TTY_STATE" <&3 2>/dev/null || true
     [[ -z ${RUN:-} ]] || rm -rf -- "$RUN"
 }
@@ -151,7 +155,7 @@ run_in_vm() {
     if [[ $INTERACTIVE ]]; then
         exec 3<&0
         [[ ! -t 3 ]] || TTY_STATE=$(stty -g <&3)
-        VM+=(-chardev stdio,id=io,signal=off -device virtio-serial-pci -device virtconsole,chardev=io)
+        VM+=(-chardev "stdio,id=io,signal=off" -device virtio-serial-pci -device "virtconsole,chardev=io")
     fi
     write_run_folder "$@"
     for try in 1 2; do
