@@ -206,7 +206,8 @@ fn connect(local: &LocalAddress) -> Connected {
     let mut passive = request.take_request().unwrap();
     drop(request);
     assert_eq!(passive.verbs(), local.context.as_ptr());
-    assert_eq!(passive.peer_addr(), active.local_addr());
+    let (seen, real) = (passive.peer_addr().unwrap(), active.local_addr().unwrap());
+    assert!(seen.same_ip(real) && seen.port() == real.port(), "{seen} is not {real}");
     passive.set_cookie(3);
     let passive_events = EventChannel::create().unwrap();
     passive.migrate(&passive_events).unwrap();
@@ -242,6 +243,20 @@ fn addresses_name_their_devices() {
     assert!(!local.context.name().is_empty());
     let same = Context::from_raw(local.context.as_ptr()).unwrap();
     assert_eq!(same.node_guid(), local.context.node_guid());
+}
+
+#[test]
+fn every_address_connects() {
+    let Some(local) = local() else { return };
+    let mut tried = 0;
+    for other in addresses().unwrap() {
+        if other.context.as_ptr() == local.context.as_ptr() {
+            let connected = connect(&other);
+            assert!(connected.active.0.local_addr().unwrap().same_ip(other.addr));
+            tried += 1;
+        }
+    }
+    assert_ne!(tried, 0);
 }
 
 #[test]
@@ -321,7 +336,7 @@ fn request_that_nobody_takes_is_refused() {
 }
 
 #[test]
-fn misuse_is_an_error() {
+fn options_and_misuse() {
     let Some(local) = local() else { return };
     let channel = EventChannel::create().unwrap();
     let id = Id::create(&channel, 0).unwrap();
@@ -330,6 +345,9 @@ fn misuse_is_an_error() {
     assert!(id.local_addr().is_none());
     let (_listener, addr) = listen(&local, &channel);
     assert_eq!(id.bind_addr(addr).unwrap_err().raw_os_error(), Some(libc::EADDRINUSE));
+    id.set_reuse_addr(true).unwrap();
+    id.set_af_only(true).unwrap();
+    id.set_ack_timeout(14).unwrap();
     assert!(channel.event().unwrap().is_none());
     assert!(local.context.port_attr(200).is_err());
     // A queue pair cannot skip states (siw, which keeps none of its own, moves only by connecting).

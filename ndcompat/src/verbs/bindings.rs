@@ -51,27 +51,6 @@ const _: () = {
     ["Offset of field: ibv_gid::raw"][::core::mem::offset_of!(ibv_gid, raw) - 0usize];
     ["Offset of field: ibv_gid::global"][::core::mem::offset_of!(ibv_gid, global) - 0usize];
 };
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct ibv_gid_entry {
-    pub gid: ibv_gid,
-    pub gid_index: u32,
-    pub port_num: u32,
-    pub gid_type: u32,
-    pub ndev_ifindex: u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of ibv_gid_entry"][::core::mem::size_of::<ibv_gid_entry>() - 32usize];
-    ["Alignment of ibv_gid_entry"][::core::mem::align_of::<ibv_gid_entry>() - 8usize];
-    ["Offset of field: ibv_gid_entry::gid"][::core::mem::offset_of!(ibv_gid_entry, gid) - 0usize];
-    ["Offset of field: ibv_gid_entry::gid_index"]
-        [::core::mem::offset_of!(ibv_gid_entry, gid_index) - 16usize];
-    ["Offset of field: ibv_gid_entry::port_num"][::core::mem::offset_of!(ibv_gid_entry, port_num) - 20usize];
-    ["Offset of field: ibv_gid_entry::gid_type"][::core::mem::offset_of!(ibv_gid_entry, gid_type) - 24usize];
-    ["Offset of field: ibv_gid_entry::ndev_ifindex"]
-        [::core::mem::offset_of!(ibv_gid_entry, ndev_ifindex) - 28usize];
-};
 pub const IBV_NODE_UNKNOWN: ibv_node_type = -1;
 pub const IBV_NODE_CA: ibv_node_type = 1;
 pub const IBV_NODE_SWITCH: ibv_node_type = 2;
@@ -2362,9 +2341,6 @@ pub struct verbs_ex_private {
     pub _address: u8,
 }
 unsafe extern "C" {
-    pub fn ibv_wc_status_str(status: ibv_wc_status) -> *const ::core::ffi::c_char;
-    pub fn ibv_get_device_list(num_devices: *mut ::core::ffi::c_int) -> *mut *mut ibv_device;
-    pub fn ibv_free_device_list(list: *mut *mut ibv_device);
     pub fn ibv_get_device_name(device: *mut ibv_device) -> *const ::core::ffi::c_char;
     pub fn ibv_get_device_guid(device: *mut ibv_device) -> __be64;
     pub fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> ::core::ffi::c_int;
@@ -2377,12 +2353,6 @@ unsafe extern "C" {
         context: *mut ibv_context,
         port_num: u8,
         port_attr: *mut _compat_ibv_port_attr,
-    ) -> ::core::ffi::c_int;
-    pub fn ibv_query_gid(
-        context: *mut ibv_context,
-        port_num: u8,
-        index: ::core::ffi::c_int,
-        gid: *mut ibv_gid,
     ) -> ::core::ffi::c_int;
     pub fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
     pub fn ibv_dealloc_pd(pd: *mut ibv_pd) -> ::core::ffi::c_int;
@@ -2438,8 +2408,6 @@ unsafe extern "C" {
         init_attr: *mut ibv_qp_init_attr,
     ) -> ::core::ffi::c_int;
     pub fn ibv_destroy_qp(qp: *mut ibv_qp) -> ::core::ffi::c_int;
-    pub fn ibv_fork_init() -> ::core::ffi::c_int;
-    pub fn ibv_event_type_str(event: ibv_event_type) -> *const ::core::ffi::c_char;
     pub fn rdma_create_event_channel() -> *mut rdma_event_channel;
     pub fn rdma_destroy_event_channel(channel: *mut rdma_event_channel);
     pub fn rdma_create_id(
@@ -2473,11 +2441,8 @@ unsafe extern "C" {
         event: *mut *mut rdma_cm_event,
     ) -> ::core::ffi::c_int;
     pub fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> ::core::ffi::c_int;
-    pub fn rdma_get_src_port(id: *mut rdma_cm_id) -> __be16;
-    pub fn rdma_get_dst_port(id: *mut rdma_cm_id) -> __be16;
     pub fn rdma_get_devices(num_devices: *mut ::core::ffi::c_int) -> *mut *mut ibv_context;
     pub fn rdma_free_devices(list: *mut *mut ibv_context);
-    pub fn rdma_event_str(event: rdma_cm_event_type) -> *const ::core::ffi::c_char;
     pub fn rdma_set_option(
         id: *mut rdma_cm_id,
         level: ::core::ffi::c_int,

@@ -113,7 +113,8 @@ impl Id {
         unsafe { sock_addr(&raw const (*self.as_ptr()).route.addr.__bindgen_anon_1) }
     }
 
-    /// The peer's address, when there is one.
+    /// The peer's address, when there is one. That of a link-local peer that asked for a connection has no scope on
+    /// InfiniBand and RoCE.
     pub fn peer_addr(&self) -> Option<SockAddr> {
         // SAFETY: the id is live, the field is big enough for either family.
         unsafe { sock_addr(&raw const (*self.as_ptr()).route.addr.__bindgen_anon_2) }
@@ -185,13 +186,24 @@ impl Id {
         errno::posix(unsafe { rdma_establish(self.as_ptr()) })
     }
 
-    /// Ends the connection, or answers the peer's end of it. The queue pair stays as it is on InfiniBand and RoCE.
+    /// Says that data has arrived on the queue pair (`IBV_EVENT_COMM_EST`), so that an accepting side need not wait for
+    /// the peer's last message, should that be lost.
+    pub fn communication_established(&self) -> io::Result<()> {
+        // SAFETY: the id is live.
+        errno::posix(unsafe { rdma_notify(self.as_ptr(), IBV_EVENT_COMM_EST) })
+    }
+
+    /// Ends the connection, or answers the peer's end of it. On InfiniBand and RoCE the queue pair is left as it is,
+    /// and the end only complete when both sides have done so.
     pub fn disconnect(&self) -> io::Result<()> {
         // SAFETY: the id is live.
         errno::posix(unsafe { rdma_disconnect(self.as_ptr()) })
     }
 
     /// The attributes, and the mask of them, that move a queue pair to `state` as this connection needs it.
+    ///
+    /// For RTR the kernel leaves `min_rnr_timer` at 0, which means 655 ms between a peer's attempts to send into an
+    /// empty receive queue.
     pub fn init_qp_attr(&self, state: ibv_qp_state) -> io::Result<(ibv_qp_attr, ibv_qp_attr_mask)> {
         let mut attr = qp::empty_attr();
         attr.qp_state = state;

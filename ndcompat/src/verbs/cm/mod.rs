@@ -1,7 +1,37 @@
 //! Connection management: librdmacm's event channels, their events, and ids.
 //!
 //! Ids never have a queue pair attached. That makes librdmacm leave the two phases of a connection to the caller, and
-//! the queue pair's states too; [`ConnectParam::qp_num`] tells it which queue pair is meant.
+//! the queue pair's states too; [`ConnectParam::qp_num`] tells it which queue pair is meant. What then happens depends
+//! on the transport (rxe and siw of Linux 6.1, and its iw_cm and ib_cm):
+//!
+//! | | InfiniBand, RoCE | iWARP |
+//! |---|---|---|
+//! | queue pair before `connect` | any state; INIT to take receives | RESET, INIT or RTR |
+//! | queue pair before `accept` | INIT, RTR and RTS by `init_qp_attr` | RESET, INIT or RTR |
+//! | after `accept`, connecting side | `ConnectResponse`; RTR and RTS by `init_qp_attr`, then `establish` | `Established`, in RTS already |
+//! | after `accept`, accepting side | `Established`, after the peer's `establish` | `Established` at once, in RTS already |
+//! | `establish` | sends the last message; gives no event here | `EINVAL`: never call it |
+//! | `modify` with `init_qp_attr`, when up | not allowed by the states | does nothing but reset the access flags |
+//! | peer's queue pair number | in request and response | 0 |
+//! | private data that fits: request, response, rejection | 56, 196, 148; padded to that when received | 251 each on siw, exact |
+//! | too much of it in `connect` | `EINVAL`, the id can try again | siw: garbles the message, the peer is not asked |
+//! | too much of it in `accept` | `EINVAL`, and the peer is refused | siw: as in `connect` |
+//! | nobody listens | `Rejected`, status 8 | `connect` says `ECONNREFUSED`, the id can try again |
+//! | refused | `Rejected`, status 28 | `Rejected`, status -`ECONNRESET` |
+//! | silent peer | `Unreachable` after more than a minute | siw: `connect` blocks for two minutes |
+//! | peer gone before `accept` | no event; `init_qp_attr`, `accept`: `EINVAL` | no event; `accept`: `ECONNRESET` |
+//! | peer refuses or goes instead of `establish` | `Rejected`, status 28 | is up already: `Disconnected` |
+//! | peer disconnects instead of `establish` | no event | `Disconnected` |
+//! | `disconnect` before `accept` | success, nothing is sent | success, nothing is sent |
+//! | `disconnect` when up | the peer gets `Disconnected`, this side when the peer answers by its own | both get `Disconnected` |
+//! | receives after `disconnect` | stay; move the queue pair to ERR | flushed at both ends |
+//! | queue pair moved to ERR or destroyed | no event, at either end | both get `Disconnected` |
+//! | after the end | `TimewaitExit`, 2 s later on rxe | no further event |
+//!
+//! A call that blocks in the kernel, `connect` on siw, holds up every other call on the id and also the destruction
+//! of id and queue pair; a signal to its thread, with a handler that does not restart calls, ends it with `EINTR`.
+//! After `Rejected` an id cannot connect again. An address that only connections use, whose listener is gone, can be
+//! bound anew; the port of a connecting id cannot be shared.
 
 mod channel;
 mod event;
