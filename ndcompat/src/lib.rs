@@ -1,2 +1,30 @@
 //! NetworkDirect SPI v2 over rdma-core: the engine behind the C interfaces.
+//!
+//! One module per SPI object, named like it; [`verbs`] is the only one that touches rdma-core's C API. Overlapped
+//! requests run on the Win32 runtime's I/O manager ([`win32::io`]), which this crate serves as a driver would.
+
+pub mod adapter;
+mod completion;
+mod connection;
+pub mod completion_queue;
+pub mod connector;
+mod limits;
+pub mod listener;
+pub mod memory_region;
+mod notification;
+mod overlapped_file;
+pub mod provider;
+pub mod queue_pair;
+mod request_queue;
+pub mod status;
+pub mod types;
 pub mod verbs;
+mod work_request;
+
+pub use adapter::Adapter;
+pub use completion_queue::CompletionQueue;
+pub use connector::Connector;
+pub use listener::Listener;
+pub use memory_region::MemoryRegion;
+pub use queue_pair::{QueuePair, QueuePairConfig};
+pub use status::{Result, Status};

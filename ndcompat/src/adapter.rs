@@ -1,0 +1,167 @@
+//! Adapters: one RDMA device, opened.
+
+use crate::completion_queue::{CompletionQueue, Queue};
+use crate::connector::Connector;
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::memory_region::MemoryRegion;
+use crate::overlapped_file::AdapterFile;
+use crate::queue_pair::{QueuePair, QueuePairConfig};
+use crate::status::{Result, Status};
+use crate::types::AdapterInfo;
+use crate::verbs::bindings::*;
+use crate::verbs::{AsyncEvent, Context, ProtectionDomain, SockAddr, addresses};
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use win32::io::{File, Registration, Source};
+
+/// An opened adapter (`IND2Adapter`). Everything created from it keeps it open. All methods are thread-safe.
+pub struct Adapter {
+    context: Arc<Context>,
+    pd: Arc<ProtectionDomain>,
+    limits: Limits,
+    events: Arc<AsyncEvents>,
+    files: Mutex<HashMap<usize, Weak<AdapterFile>>>,
+}
+
+/// The device's asynchronous events: failures that belong to no request.
+struct AsyncEvents {
+    context: Arc<Context>,
+    completion_queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+impl Adapter {
+    pub(crate) fn open(context: Arc<Context>) -> Result<Arc<Adapter>> {
+        let pd = ProtectionDomain::create(&context)?;
+        let limits = Limits::probe(&context, &pd)?;
+        context.set_async_nonblocking()?;
+        let events = AsyncEvents { context: context.clone(), completion_queues: Mutex::default() };
+        Ok(Arc::new(Adapter { context, pd, limits, events: Arc::new(events), files: Mutex::default() }))
+    }
+
+    /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
+    pub fn create_overlapped_file(&self) -> Result<Arc<File>> {
+        Ok(File::new()?)
+    }
+
+    /// What the adapter can do (`Query`). Fails once the device is gone.
+    pub fn info(&self) -> Result<AdapterInfo> {
+        self.context.port_attr(1).map_err(|_| Status::DEVICE_REMOVED)?;
+        Ok(self.limits.info)
+    }
+
+    /// The name of the device, as `ibv_devices` lists it.
+    pub fn device_name(&self) -> String {
+        self.context.name()
+    }
+
+    /// The addresses that reach this adapter, with port 0 (`QueryAddressList`).
+    pub fn addresses(&self) -> Result<Vec<SockAddr>> {
+        let mine = |local: &crate::verbs::LocalAddress| local.context.as_ptr() == self.context.as_ptr();
+        Ok(addresses()?.into_iter().filter(mine).map(|local| local.addr).collect())
+    }
+
+    /// Creates a completion queue for `depth` results whose notifications run on `file`.
+    ///
+    /// `affinity` (group and mask) is a wish, returned by [`CompletionQueue::notify_affinity`]: the threads that wait
+    /// are the caller's own.
+    pub fn create_completion_queue(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        depth: u32,
+        affinity: (u16, u64),
+    ) -> Result<Arc<CompletionQueue>> {
+        Ok(Arc::new(CompletionQueue::new(self, self.file(file)?, depth, affinity)?))
+    }
+
+    /// Creates a memory region without memory, whose requests run on `file`.
+    pub fn create_memory_region(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<MemoryRegion>> {
+        Ok(Arc::new(MemoryRegion::new(self.file(file)?)))
+    }
+
+    /// Creates a queue pair.
+    pub fn create_queue_pair(self: &Arc<Self>, config: QueuePairConfig) -> Result<Arc<QueuePair>> {
+        Ok(Arc::new(QueuePair::new(self, config)?))
+    }
+
+    /// Creates a connector whose requests run on `file`.
+    pub fn create_connector(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<Connector>> {
+        Connector::new(self.file(file)?)
+    }
+
+    /// Creates a listener whose requests run on `file`.
+    pub fn create_listener(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<Listener>> {
+        Listener::new(self.file(file)?)
+    }
+
+    /// What this adapter keeps for `file`, while any object uses it.
+    fn file(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<AdapterFile>> {
+        let key = Arc::as_ptr(file) as usize;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = files.get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let new = AdapterFile::new(self, file)?;
+        files.retain(|_, file| file.strong_count() > 0);
+        files.insert(key, Arc::downgrade(&new));
+        Ok(new)
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn pd(&self) -> &Arc<ProtectionDomain> {
+        &self.pd
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Lets whoever waits on `file` hear of the device's failures.
+    pub(crate) fn add_async_events_to(&self, file: &Arc<File>) -> Result<Registration> {
+        Ok(file.add_source(self.events.fd(), self.events.clone())?)
+    }
+
+    pub(crate) fn watch_completion_queue(&self, queue: &Arc<Queue>) {
+        let mut queues = self.events.completion_queues();
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(queue));
+    }
+}
+
+impl AsyncEvents {
+    fn fd(&self) -> RawFd {
+        self.context.async_fd()
+    }
+
+    fn completion_queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+        self.completion_queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the queues that an event concerns.
+    fn handle(&self, event: AsyncEvent) {
+        tracing::debug!(kind = event.kind(), "asynchronous event");
+        let queues: Vec<_> = self.completion_queues().iter().filter_map(Weak::upgrade).collect();
+        for queue in &queues {
+            match event.kind() {
+                // Overrun is the one way a queue fails by itself; verbs does not say more.
+                IBV_EVENT_CQ_ERR if event.cq().is_some_and(|cq| queue.is(cq)) => queue.fail(Status::BUFFER_OVERFLOW),
+                IBV_EVENT_DEVICE_FATAL => queue.fail(Status::DEVICE_REMOVED),
+                _ => {}
+            }
+        }
+        // A queue waits, when it goes, for its events to be acknowledged: the event goes first.
+        drop(event);
+    }
+}
+
+impl Source for AsyncEvents {
+    fn ready(&self) {
+        while let Ok(Some(event)) = self.context.async_event() {
+            self.handle(event);
+        }
+    }
+}

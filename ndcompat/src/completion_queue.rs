@@ -1,0 +1,429 @@
+//! Completion queues: reaping results.
+
+use crate::adapter::Adapter;
+use crate::notification::Notification;
+use crate::overlapped_file::AdapterFile;
+use crate::request_queue::{Reaped, RequestQueue, reap};
+use crate::queue_pair::Core;
+use crate::status::{Result, Status};
+use crate::types::{Completion, NotifyType, RequestType};
+use crate::verbs::{self, bindings::ibv_wc};
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use win32::io::{Canceller, Overlapped, Registration, Source};
+
+/// How many work completions are taken from the device at a time.
+const BATCH: usize = 16;
+
+/// A completion queue, as `IND2CompletionQueue` describes it. All methods may be called from several threads.
+pub struct CompletionQueue {
+    queue: Arc<Queue>,
+    _events: Registration,
+    affinity: (u16, u64),
+}
+
+/// What is shared with the threads that wait for the queue's completion events.
+pub(crate) struct Queue {
+    cq: Arc<verbs::CompletionQueue>,
+    poll: Mutex<Poll>,
+    notification: Mutex<Notification>,
+    file: Arc<AdapterFile>,
+    /// The device never signals solicited events; any completion has to do.
+    any_for_solicited: bool,
+    /// The device loses completions of a failed queue pair.
+    lossy_flush: bool,
+}
+
+/// The reaping end of the queue.
+struct Poll {
+    /// Results taken from the device and not yet by the user.
+    stash: VecDeque<Completion>,
+    /// How many results of the stash, from its front, have completed a notification already.
+    announced: usize,
+    /// Visible results taken from the device, ever.
+    reaped: u64,
+    batch: Box<[MaybeUninit<ibv_wc>; BATCH]>,
+    /// Queue pairs that failed while this lock was held; to be told once it is not.
+    failed: Vec<Weak<Core>>,
+    /// Request queues whose queue pair failed: requests posted since must be reported here.
+    flushing: Vec<Weak<Core>>,
+    /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
+    retired: Vec<Box<RequestQueue>>,
+}
+
+// SAFETY: `ibv_wc` is plain data.
+unsafe impl Send for Poll {}
+
+impl CompletionQueue {
+    pub(crate) fn new(
+        adapter: &Arc<Adapter>,
+        file: Arc<AdapterFile>,
+        depth: u32,
+        affinity: (u16, u64),
+    ) -> Result<CompletionQueue> {
+        let limits = adapter.limits();
+        if depth == 0 || depth > limits.info.max_completion_queue_depth {
+            return Err(Status::INVALID_PARAMETER_3);
+        }
+        let channel = verbs::CompletionChannel::create(adapter.context())?;
+        let entries = limits.completion_entries(depth);
+        let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0)?;
+        let queue = Arc::new(Queue {
+            cq: Arc::new(cq),
+            poll: Mutex::new(Poll {
+                stash: VecDeque::with_capacity(depth.min(256) as usize),
+                announced: 0,
+                reaped: 0,
+                batch: Box::new([MaybeUninit::uninit(); BATCH]),
+                failed: Vec::new(),
+                flushing: Vec::new(),
+                retired: Vec::new(),
+            }),
+            notification: Mutex::new(Notification::default()),
+            file: file.clone(),
+            any_for_solicited: !limits.quirks.solicited_events,
+            lossy_flush: limits.quirks.lossy_flush,
+        });
+        let events = file.file().add_source(channel.fd(), queue.clone())?;
+        file.file().add_canceller(Arc::downgrade(&queue) as Weak<dyn Canceller>);
+        adapter.watch_completion_queue(&queue);
+        Ok(CompletionQueue { queue, _events: events, affinity })
+    }
+
+    /// Takes up to `results.len()` results; returns how many (`GetResults`). Fewer than asked for means that the
+    /// queue was empty.
+    #[inline]
+    pub fn results(&self, results: &mut [Completion]) -> usize {
+        self.queue.results(results)
+    }
+
+    /// Asks for `ov` to be completed by the next completion of the given kind (`Notify`).
+    ///
+    /// Answers `ND_PENDING`, or the queue's own failure.
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn notify(&self, kind: NotifyType, ov: *mut Overlapped) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe { self.queue.notify(kind, ov) }
+    }
+
+    /// Completes all pending notifications with `ND_CANCELED`, in the order they were asked for.
+    pub fn cancel(&self) {
+        self.queue.cancel(None);
+    }
+
+    /// Changes the number of results the queue holds (`Resize`).
+    pub fn resize(&self, depth: u32) -> Result<()> {
+        let limits = self.queue.file.adapter().limits();
+        if !limits.quirks.cq_resize {
+            return Err(Status::NOT_SUPPORTED);
+        }
+        if depth == 0 || depth > limits.info.max_completion_queue_depth {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        // Results in the stash are not in the device's queue, but they are in the user's.
+        let mut poll = self.queue.lock_poll();
+        self.queue.collect(&mut poll);
+        if poll.stash.len() > depth as usize {
+            return Err(Status::BUFFER_OVERFLOW);
+        }
+        self.queue.cq.resize(limits.completion_entries(depth)).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => Status::BUFFER_OVERFLOW,
+            _ => error.into(),
+        })
+    }
+
+    /// Processor group and affinity mask that notifications are processed on.
+    pub fn notify_affinity(&self) -> (u16, u64) {
+        self.affinity
+    }
+
+    /// The file that the queue's requests run on.
+    pub fn file(&self) -> &Arc<win32::io::File> {
+        self.queue.file.file()
+    }
+
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        self.queue.file.adapter()
+    }
+
+    pub(crate) fn verbs(&self) -> &Arc<verbs::CompletionQueue> {
+        &self.queue.cq
+    }
+
+    /// Reports, from now on, the requests that the failed queue pair `core` keeps from the device.
+    pub(crate) fn flush(&self, core: &Arc<Core>) {
+        self.queue.flush(core);
+    }
+
+    /// Keeps the queue of a destroyed queue pair until no completion can point into it.
+    pub(crate) fn retire(&self, queue: Box<RequestQueue>) {
+        if !queue.is_idle() {
+            self.queue.lock_poll().retired.push(queue);
+        }
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl Queue {
+    fn lock_poll(&self) -> MutexGuard<'_, Poll> {
+        self.poll.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn lock_notification(&self) -> MutexGuard<'_, Notification> {
+        self.notification.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    #[inline]
+    fn results(&self, results: &mut [Completion]) -> usize {
+        let mut poll = self.lock_poll();
+        let mut taken = poll.take_stashed(results);
+        while taken < results.len() {
+            let room = (results.len() - taken).min(BATCH);
+            let found = self.reap(&mut poll, room, |completion| {
+                results[taken] = completion;
+                taken += 1;
+            });
+            if found < room {
+                if poll.has_leftovers() {
+                    self.settle_empty(&mut poll);
+                    taken += poll.take_stashed(&mut results[taken..]);
+                }
+                break;
+            }
+        }
+        if poll.failed.is_empty() {
+            return taken;
+        }
+        let failed = std::mem::take(&mut poll.failed);
+        drop(poll);
+        tell_failed(failed);
+        taken
+    }
+
+    /// Takes up to `room` completions from the device and gives the visible ones to `take`; returns how many there were.
+    #[inline]
+    fn reap(&self, poll: &mut Poll, room: usize, mut take: impl FnMut(Completion)) -> usize {
+        let Poll { batch, reaped, failed, .. } = poll;
+        // A queue that cannot be polled has failed, which its asynchronous event tells.
+        let found = self.cq.poll(&mut batch[..room]).unwrap_or_default();
+        for wc in found {
+            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            match unsafe { reap(wc) } {
+                Reaped::Visible(completion) => {
+                    *reaped += 1;
+                    take(completion);
+                }
+                Reaped::Failed(completion, queue) => {
+                    *reaped += 1;
+                    failed.push(queue.core().clone());
+                    take(completion);
+                }
+                Reaped::Hidden => {}
+            }
+        }
+        found.len()
+    }
+
+    /// Takes everything from the device into the stash.
+    fn collect(&self, poll: &mut Poll) {
+        let mut stash = std::mem::take(&mut poll.stash);
+        while self.reap(poll, BATCH, |completion| stash.push_back(completion)) == BATCH {}
+        poll.stash = stash;
+        if poll.has_leftovers() {
+            self.settle_empty(poll);
+        }
+    }
+
+    /// The device's queue was found empty: report what failed queue pairs kept back, and forget destroyed ones.
+    #[cold]
+    fn settle_empty(&self, poll: &mut Poll) {
+        poll.retired.clear();
+        let mut flushing = std::mem::take(&mut poll.flushing);
+        flushing.retain(|core| {
+            let Some(core) = core.upgrade() else { return false };
+            for queue in core.queues_on(&self.cq) {
+                queue.take_flushed(self.lossy_flush, |completion| {
+                    poll.reaped += 1;
+                    poll.stash.push_back(completion);
+                });
+            }
+            true
+        });
+        poll.flushing = flushing;
+    }
+
+    fn flush(&self, core: &Arc<Core>) {
+        let mut poll = self.lock_poll();
+        let core = Arc::downgrade(core);
+        if !poll.flushing.iter().any(|known| known.ptr_eq(&core)) {
+            poll.flushing.push(core);
+        }
+        drop(poll);
+        self.look_again();
+    }
+
+    unsafe fn notify(&self, kind: NotifyType, ov: *mut Overlapped) -> Status {
+        let mut notification = self.lock_notification();
+        if let Some(status) = notification.failure() {
+            return status;
+        }
+        let kind = if kind == NotifyType::Solicited && self.any_for_solicited { NotifyType::Any } else { kind };
+        let first = notification.level().is_none();
+        // SAFETY: passed on to the caller.
+        notification.add(kind, unsafe { self.file.file().begin(ov) });
+        if kind != NotifyType::Errors {
+            self.arm(notification, first);
+        }
+        Status::PENDING
+    }
+
+    /// Arms the device for what is being waited for, if it is not, then looks whether that has come already.
+    ///
+    /// `first` says that nobody was waiting before: what was reaped until now is no news.
+    fn arm(&self, mut notification: MutexGuard<'_, Notification>, first: bool) {
+        if let Some(level) = notification.level_to_arm() {
+            if self.cq.req_notify(level == NotifyType::Solicited).is_err() {
+                return self.fail_with(notification, Status::INTERNAL_ERROR);
+            }
+            notification.armed(level);
+        }
+        let mut poll = self.lock_poll();
+        self.collect(&mut poll);
+        let fresh = match notification.level() {
+            Some(NotifyType::Solicited) => {
+                let wanted = |c: &Completion| c.request_type == RequestType::Receive || !c.status.is_success();
+                poll.stash.iter().skip(poll.announced).any(wanted)
+            }
+            _ => poll.stash.len() > poll.announced,
+        };
+        if first {
+            notification.start_from(poll.reaped);
+        }
+        self.conclude(notification, poll, fresh);
+    }
+
+    /// The device reported a completion event.
+    fn triggered(&self) {
+        let mut notification = self.lock_notification();
+        notification.disarmed();
+        if notification.level().is_none() {
+            return;
+        }
+        let mut poll = self.lock_poll();
+        self.collect(&mut poll);
+        if poll.reaped == notification.start() && poll.stash.len() <= poll.announced {
+            // Only completions that are none of the user's business.
+            drop(poll);
+            return self.arm(notification, false);
+        }
+        self.conclude(notification, poll, true);
+    }
+
+    /// Something may have been put into the queue without the device's knowledge.
+    fn look_again(&self) {
+        let notification = self.lock_notification();
+        if notification.level().is_none() {
+            return;
+        }
+        let mut poll = self.lock_poll();
+        self.collect(&mut poll);
+        let fresh = poll.stash.len() > poll.announced;
+        self.conclude(notification, poll, fresh);
+    }
+
+    /// Completes the pending notifications if something `fresh` came; then tells failed queue pairs.
+    fn conclude(&self, mut notification: MutexGuard<'_, Notification>, mut poll: MutexGuard<'_, Poll>, fresh: bool) {
+        let mut ready = Vec::new();
+        if fresh {
+            poll.announced = poll.stash.len();
+            ready = notification.take();
+        }
+        let failed = std::mem::take(&mut poll.failed);
+        drop(poll);
+        drop(notification);
+        for request in ready {
+            request.complete(Status::SUCCESS.0, 0);
+        }
+        tell_failed(failed);
+    }
+
+    /// The queue itself has failed: nothing will come any more.
+    pub(crate) fn fail(&self, status: Status) {
+        self.fail_with(self.lock_notification(), status);
+    }
+
+    fn fail_with(&self, mut notification: MutexGuard<'_, Notification>, status: Status) {
+        let requests = notification.fail(status);
+        drop(notification);
+        for request in requests {
+            request.complete(status.0, 0);
+        }
+    }
+
+    /// Whether this is the queue that a verbs asynchronous event names.
+    pub(crate) fn is(&self, cq: *const verbs::bindings::ibv_cq) -> bool {
+        self.cq.as_ptr().cast_const() == cq
+    }
+}
+
+impl Source for Queue {
+    fn ready(&self) {
+        let Some(channel) = self.cq.channel() else { return };
+        let mut events = 0;
+        while let Ok(Some(_event)) = channel.event() {
+            events += 1;
+        }
+        if events > 0 {
+            self.triggered();
+        }
+    }
+}
+
+impl Canceller for Queue {
+    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+        let requests = self.lock_notification().cancel(ov);
+        let count = requests.len();
+        for request in requests {
+            request.complete(Status::CANCELED.0, 0);
+        }
+        count
+    }
+}
+
+impl Poll {
+    #[inline]
+    fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
+        if self.stash.is_empty() {
+            return 0;
+        }
+        let count = results.len().min(self.stash.len());
+        for (result, completion) in results.iter_mut().zip(self.stash.drain(..count)) {
+            *result = completion;
+        }
+        self.announced = self.announced.saturating_sub(count);
+        count
+    }
+
+    #[inline]
+    fn has_leftovers(&self) -> bool {
+        !self.retired.is_empty() || !self.flushing.is_empty()
+    }
+}
+
+/// Tells queue pairs that one of their requests failed. Called without any lock.
+#[cold]
+fn tell_failed(failed: Vec<Weak<Core>>) {
+    for core in failed {
+        if let Some(core) = core.upgrade() {
+            core.broken();
+        }
+    }
+}

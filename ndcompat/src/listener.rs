@@ -1,0 +1,212 @@
+//! Listeners: waiting for peers that ask for connections.
+
+use crate::adapter::Adapter;
+use crate::connection::Happening;
+use crate::connector::{Connector, Incoming};
+use crate::overlapped_file::{AdapterFile, ConnectionChannel, ConnectionHandler, next_cookie};
+use crate::status::{Result, Status};
+use crate::verbs::{Event, EventKind, Id, SockAddr, bindings::rdma_cm_id};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use win32::io::{Canceller, File, Overlapped, Request};
+
+/// The backlog for those who ask for no limit.
+const UNLIMITED: u32 = 1024;
+
+/// A listener (`IND2Listener`). All methods are thread-safe. Dropping it refuses who is still waiting.
+pub struct Listener {
+    file: Arc<AdapterFile>,
+    cookie: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    id: Option<Id>,
+    listening: bool,
+    /// Peers that nobody has asked for yet.
+    queued: VecDeque<Incoming>,
+    /// `GetConnectionRequest` requests that no peer has come for yet, in order.
+    waiting: VecDeque<(Request, Arc<Connector>)>,
+}
+
+impl Listener {
+    pub(crate) fn new(file: Arc<AdapterFile>) -> Result<Arc<Listener>> {
+        let listener = Arc::new(Listener { file, cookie: next_cookie(), state: Mutex::default() });
+        listener.channel()?.add(listener.cookie, Arc::downgrade(&listener) as _);
+        listener.file().add_canceller(Arc::downgrade(&listener) as _);
+        Ok(listener)
+    }
+
+    /// Binds to a local address (`Bind`); port 0 takes a free one, the wildcard all addresses of the adapter.
+    pub fn bind(&self, address: SockAddr) -> Result<()> {
+        let mut state = self.lock();
+        if state.id.is_some() {
+            return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
+        }
+        let id = Id::create(self.channel()?.verbs(), self.cookie)?;
+        id.bind_addr(address).map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) if address.port() == 0 => Status::TOO_MANY_ADDRESSES,
+            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
+            Some(libc::ENOMEM) => Status::INSUFFICIENT_RESOURCES,
+            _ => Status::INVALID_ADDRESS,
+        })?;
+        if !id.verbs().is_null() && id.verbs() != self.adapter().context().as_ptr() {
+            return Err(Status::INVALID_ADDRESS);
+        }
+        state.id = Some(id);
+        Ok(())
+    }
+
+    /// Starts to listen (`Listen`); a `backlog` of 0 is no limit.
+    pub fn listen(&self, backlog: u32) -> Result<()> {
+        let mut state = self.lock();
+        let id = state.id.as_ref().ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
+        if state.listening {
+            return Err(Status::INVALID_DEVICE_STATE);
+        }
+        id.listen(if backlog == 0 { UNLIMITED } else { backlog }).map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
+            _ => Status::INSUFFICIENT_RESOURCES,
+        })?;
+        state.listening = true;
+        Ok(())
+    }
+
+    /// The address listened on (`GetLocalAddress`).
+    pub fn local_address(&self) -> Result<SockAddr> {
+        let state = self.lock();
+        let id = state.id.as_ref().filter(|_| state.listening).ok_or(Status::INVALID_DEVICE_STATE)?;
+        id.local_addr().ok_or(Status::INVALID_DEVICE_STATE)
+    }
+
+    /// Completes `ov` when a peer has asked for a connection, which `connector` then stands for
+    /// (`GetConnectionRequest`).
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn connection_request(&self, connector: &Arc<Connector>, ov: *mut Overlapped) -> Result<()> {
+        if !Arc::ptr_eq(connector.adapter(), self.adapter()) {
+            return Err(Status::INVALID_PARAMETER_1);
+        }
+        if !self.lock().listening {
+            return Err(Status::INVALID_DEVICE_STATE);
+        }
+        connector.await_request()?;
+        // SAFETY: passed on to the caller.
+        let request = unsafe { self.file().begin(ov) };
+        self.lock().waiting.push_back((request, connector.clone()));
+        self.match_up();
+        Ok(())
+    }
+
+    /// Brings waiting requests and queued peers together.
+    fn match_up(&self) {
+        loop {
+            let mut state = self.lock();
+            if state.waiting.is_empty() || state.queued.is_empty() {
+                return;
+            }
+            let (Some(incoming), Some((request, connector))) = (state.queued.pop_front(), state.waiting.pop_front())
+            else {
+                return;
+            };
+            drop(state);
+            let Ok(channel) = self.channel() else { return };
+            match connector.adopt(incoming, channel) {
+                Ok(()) => request.complete(Status::SUCCESS.0, 0),
+                // The peer is gone; the next one is as good.
+                Err(_) => self.lock().waiting.push_front((request, connector)),
+            }
+        }
+    }
+
+    /// Completes all pending requests with `ND_CANCELED`.
+    pub fn cancel(&self) {
+        Canceller::cancel(self, None);
+    }
+
+    /// Stops listening: newcomers are refused, queued peers too, pending requests cancelled.
+    pub fn close(&self) {
+        if let Ok(channel) = self.channel() {
+            channel.remove(self.cookie);
+        }
+        let (id, queued) = {
+            let mut state = self.lock();
+            state.listening = false;
+            (state.id.take(), std::mem::take(&mut state.queued))
+        };
+        drop(id);
+        drop(queued);
+        self.cancel();
+    }
+
+    /// The file that the listener's requests run on.
+    pub fn file(&self) -> &Arc<File> {
+        self.file.file()
+    }
+
+    /// The adapter that the listener belongs to.
+    pub fn adapter(&self) -> &Arc<Adapter> {
+        self.file.adapter()
+    }
+
+    fn channel(&self) -> Result<&Arc<ConnectionChannel>> {
+        self.file.connections()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A queued peer has given up.
+    fn forget(&self, id: *mut rdma_cm_id) {
+        let gone = {
+            let mut state = self.lock();
+            let at = state.queued.iter().position(|incoming| incoming.id.as_ptr() == id);
+            at.and_then(|at| state.queued.remove(at))
+        };
+        drop(gone);
+    }
+}
+
+impl ConnectionHandler for Listener {
+    fn event(&self, mut event: Event) {
+        let happening = Happening::new(&event);
+        let subject = event.id();
+        let id = event.take_request();
+        drop(event);
+        match (happening.kind, id) {
+            (EventKind::ConnectRequest, Some(id)) => {
+                // A wildcard listener hears of other devices' peers too. Dropping the id refuses them.
+                if id.verbs() == self.adapter().context().as_ptr() {
+                    self.lock().queued.push_back(Incoming { id, terms: happening.terms });
+                    self.match_up();
+                }
+            }
+            _ => self.forget(subject),
+        }
+    }
+}
+
+impl Canceller for Listener {
+    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+        let mut state = self.lock();
+        let chosen = |(request, _): &(Request, _)| ov.is_none_or(|ov| request.overlapped() == ov);
+        let (cancelled, rest): (VecDeque<_>, _) = state.waiting.drain(..).partition(chosen);
+        state.waiting = rest;
+        drop(state);
+        let count = cancelled.len();
+        for (request, connector) in cancelled {
+            connector.await_no_more();
+            request.complete(Status::CANCELED.0, 0);
+        }
+        count
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

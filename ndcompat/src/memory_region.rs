@@ -1,0 +1,135 @@
+//! Memory regions.
+
+use crate::adapter::Adapter;
+use crate::overlapped_file::AdapterFile;
+use crate::status::Status;
+use crate::types::mr_flags;
+use crate::verbs::{self, bindings::*};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use win32::io::{File, Overlapped};
+
+/// A memory region (`IND2MemoryRegion`). All methods are thread-safe. Dropping it deregisters its memory.
+pub struct MemoryRegion {
+    file: Arc<AdapterFile>,
+    registered: Mutex<Option<verbs::MemoryRegion>>,
+    local_token: AtomicU32,
+    remote_token: AtomicU32,
+}
+
+impl MemoryRegion {
+    pub(crate) fn new(file: Arc<AdapterFile>) -> MemoryRegion {
+        MemoryRegion {
+            file,
+            registered: Mutex::new(None),
+            local_token: AtomicU32::new(0),
+            remote_token: AtomicU32::new(0),
+        }
+    }
+
+    /// Registers `length` bytes at `address` with `ND_MR_FLAG_*` flags (`Register`).
+    ///
+    /// Done when it returns, which is `ND_PENDING`: the request has completed already.
+    ///
+    /// # Safety
+    /// The memory must stay mapped while it is registered; `ov` must be valid.
+    pub unsafe fn register(&self, address: *mut u8, length: usize, flags: u32, ov: *mut Overlapped) -> Status {
+        if address.is_null() {
+            return Status::INVALID_PARAMETER;
+        }
+        if length == 0 {
+            return Status::INVALID_BUFFER_SIZE;
+        }
+        let limits = self.adapter().limits();
+        if length > limits.info.max_registration_size {
+            return Status::INVALID_PARAMETER;
+        }
+        let mut registered = self.lock();
+        if registered.is_some() {
+            return Status::INVALID_DEVICE_STATE;
+        }
+        // SAFETY: passed on to the caller.
+        let request = unsafe { self.file.file().begin(ov) };
+        let access = access(flags, limits.quirks.iwarp);
+        // SAFETY: passed on to the caller.
+        match unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address.cast(), length, access) } {
+            Ok(region) => {
+                self.local_token.store(region.lkey(), Ordering::Release);
+                // Network order: so peers of other architectures and Windows providers expect it.
+                self.remote_token.store(region.rkey().to_be(), Ordering::Release);
+                *registered = Some(region);
+                drop(registered);
+                request.complete(Status::SUCCESS.0, 0);
+            }
+            Err(error) => {
+                drop(registered);
+                let status = match error.raw_os_error() {
+                    Some(libc::EFAULT | libc::EINVAL | libc::EPERM | libc::EACCES) => Status::ACCESS_VIOLATION,
+                    Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
+                    _ => Status::INSUFFICIENT_RESOURCES,
+                };
+                request.complete(status.0, 0);
+            }
+        }
+        Status::PENDING
+    }
+
+    /// Ends the registration (`Deregister`). Done when it returns `ND_PENDING`.
+    ///
+    /// # Safety
+    /// `ov` must be valid.
+    pub unsafe fn deregister(&self, ov: *mut Overlapped) -> Status {
+        let mut registered = self.lock();
+        let Some(region) = registered.take() else { return Status::INVALID_DEVICE_STATE };
+        if let Err((region, error)) = region.deregister() {
+            *registered = Some(region);
+            return error.into();
+        }
+        drop(registered);
+        // SAFETY: passed on to the caller.
+        unsafe { self.file.file().begin(ov) }.complete(Status::SUCCESS.0, 0);
+        Status::PENDING
+    }
+
+    /// The token for local scatter/gather entries; 0 when nothing is registered.
+    #[inline]
+    pub fn local_token(&self) -> u32 {
+        self.local_token.load(Ordering::Acquire)
+    }
+
+    /// The token for the peer's reads and writes, in network order.
+    #[inline]
+    pub fn remote_token(&self) -> u32 {
+        self.remote_token.load(Ordering::Acquire)
+    }
+
+    /// The file that the region's requests run on.
+    pub fn file(&self) -> &Arc<File> {
+        self.file.file()
+    }
+
+    /// The adapter that the region belongs to.
+    pub fn adapter(&self) -> &Arc<Adapter> {
+        self.file.adapter()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<verbs::MemoryRegion>> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Verbs access flags for ND ones. Unknown bits are some vendor's and ignored.
+fn access(flags: u32, iwarp: bool) -> ibv_access_flags {
+    let mut access = 0;
+    if flags & (mr_flags::ALLOW_LOCAL_WRITE | mr_flags::REMOTE_WRITE_BIT | mr_flags::RDMA_READ_SINK) != 0 {
+        access |= IBV_ACCESS_LOCAL_WRITE;
+    }
+    if flags & mr_flags::ALLOW_REMOTE_READ != 0 {
+        access |= IBV_ACCESS_REMOTE_READ;
+    }
+    // On iWARP the answer to a read comes as a write.
+    if flags & mr_flags::REMOTE_WRITE_BIT != 0 || (iwarp && flags & mr_flags::RDMA_READ_SINK != 0) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    access as ibv_access_flags
+}

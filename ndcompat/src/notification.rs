@@ -1,0 +1,95 @@
+//! The pending `Notify` requests of a completion queue.
+
+use crate::status::Status;
+use crate::types::NotifyType;
+use win32::io::{Overlapped, Request};
+
+/// Who waits for a completion queue, and what the device has been asked to report.
+///
+/// Verbs has one arm bit for a queue, ND any number of requests that one completion completes together.
+#[derive(Default)]
+pub(crate) struct Notification {
+    /// Requests for `Any` or `Solicited`, in the order they came.
+    waiting: Vec<Request>,
+    /// What all of `waiting` wait for: one `Any` makes it `Any` for all.
+    level: Option<NotifyType>,
+    /// Requests for errors of the queue.
+    errors: Vec<Request>,
+    /// What the device is armed for.
+    armed: Option<NotifyType>,
+    /// How many results had been reaped when waiting began: results reaped later are news.
+    start: u64,
+    failure: Option<Status>,
+}
+
+impl Notification {
+    pub(crate) fn failure(&self) -> Option<Status> {
+        self.failure
+    }
+
+    pub(crate) fn add(&mut self, kind: NotifyType, request: Request) {
+        if kind == NotifyType::Errors {
+            return self.errors.push(request);
+        }
+        self.waiting.push(request);
+        if self.level != Some(NotifyType::Any) {
+            self.level = Some(kind);
+        }
+    }
+
+    /// What is waited for, if anything.
+    pub(crate) fn level(&self) -> Option<NotifyType> {
+        self.level
+    }
+
+    /// What the device must be armed for now, if it is not.
+    pub(crate) fn level_to_arm(&self) -> Option<NotifyType> {
+        match (self.level, self.armed) {
+            (None, _) | (_, Some(NotifyType::Any)) => None,
+            (level, armed) if level == armed => None,
+            (level, _) => level,
+        }
+    }
+
+    pub(crate) fn armed(&mut self, level: NotifyType) {
+        self.armed = Some(level);
+    }
+
+    pub(crate) fn disarmed(&mut self) {
+        self.armed = None;
+    }
+
+    /// Remembers how many results had been reaped when the device was armed.
+    pub(crate) fn start_from(&mut self, reaped: u64) {
+        self.start = reaped;
+    }
+
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// All that wait for a completion, in order.
+    pub(crate) fn take(&mut self) -> Vec<Request> {
+        self.level = None;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The request on `ov`, or all requests, in order.
+    pub(crate) fn cancel(&mut self, ov: Option<*mut Overlapped>) -> Vec<Request> {
+        let chosen = |request: &mut Request| ov.is_none_or(|ov| request.overlapped() == ov);
+        let mut cancelled: Vec<_> = self.waiting.extract_if(.., chosen).collect();
+        cancelled.extend(self.errors.extract_if(.., chosen));
+        if self.waiting.is_empty() {
+            self.level = None;
+        }
+        cancelled
+    }
+
+    /// The queue has failed: all requests, to be completed with `status`, which later ones get at once.
+    pub(crate) fn fail(&mut self, status: Status) -> Vec<Request> {
+        self.failure = Some(status);
+        let mut requests = self.take();
+        requests.append(&mut self.errors);
+        requests
+    }
+}

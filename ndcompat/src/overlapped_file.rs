@@ -1,0 +1,103 @@
+//! An overlapped file as one adapter uses it: where its objects' events arrive.
+
+use crate::adapter::Adapter;
+use crate::status::Result;
+use crate::verbs::{Event, EventChannel};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use win32::io::{File, Registration, Source};
+
+/// A file and the adapter whose objects run their requests on it.
+pub(crate) struct AdapterFile {
+    file: Arc<File>,
+    adapter: Arc<Adapter>,
+    connections: OnceLock<(Arc<ConnectionChannel>, Registration)>,
+    _async_events: Registration,
+}
+
+/// Takes the connection events of one id.
+pub(crate) trait ConnectionHandler: Send + Sync {
+    /// Something happened to the id. A connection request carries its own id.
+    fn event(&self, event: Event);
+}
+
+/// The connection-management channel of a file.
+pub(crate) struct ConnectionChannel {
+    channel: Arc<EventChannel>,
+    handlers: Mutex<HashMap<usize, Weak<dyn ConnectionHandler>>>,
+    /// Events of one id must be handled in their order, whichever threads take them.
+    order: Mutex<()>,
+}
+
+impl AdapterFile {
+    pub(crate) fn new(adapter: &Arc<Adapter>, file: &Arc<File>) -> Result<Arc<AdapterFile>> {
+        let async_events = adapter.add_async_events_to(file)?;
+        Ok(Arc::new(AdapterFile {
+            file: file.clone(),
+            adapter: adapter.clone(),
+            connections: OnceLock::new(),
+            _async_events: async_events,
+        }))
+    }
+
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    /// The channel that connectors and listeners of this file get their events from.
+    pub(crate) fn connections(&self) -> Result<&Arc<ConnectionChannel>> {
+        if self.connections.get().is_none() {
+            let channel = Arc::new(ConnectionChannel {
+                channel: EventChannel::create()?,
+                handlers: Mutex::new(HashMap::new()),
+                order: Mutex::new(()),
+            });
+            let registration = self.file.add_source(channel.channel.fd(), channel.clone())?;
+            // Another thread may have been faster; its channel stays.
+            drop(self.connections.set((channel, registration)));
+        }
+        let (channel, _) = self.connections.get().expect("set above");
+        Ok(channel)
+    }
+}
+
+/// Never reused, so that a late event cannot reach a stranger.
+pub(crate) fn next_cookie() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl ConnectionChannel {
+    pub(crate) fn verbs(&self) -> &Arc<EventChannel> {
+        &self.channel
+    }
+
+    /// Lets `handler` have the events of ids with this cookie.
+    pub(crate) fn add(&self, cookie: usize, handler: Weak<dyn ConnectionHandler>) {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).insert(cookie, handler);
+    }
+
+    pub(crate) fn remove(&self, cookie: usize) {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).remove(&cookie);
+    }
+}
+
+impl Source for ConnectionChannel {
+    fn ready(&self) {
+        let _in_order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(Some(event)) = self.channel.event() {
+            let handler = {
+                let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+                handlers.get(&event.cookie()).cloned()
+            };
+            if let Some(handler) = handler.and_then(|handler| handler.upgrade()) {
+                handler.event(event);
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Queue pairs: their making, their failing, and who is connected with them. Posting is in `work_request`.
+
+use crate::adapter::Adapter;
+use crate::completion_queue::CompletionQueue;
+use crate::connector::Connector;
+use crate::request_queue::RequestQueue;
+use crate::status::{Result, Status};
+use crate::verbs::{self, bindings::*};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// What a queue pair is created with (`CreateQueuePair`). Depths count requests, the limits are the adapter's.
+pub struct QueuePairConfig {
+    /// Where receives complete.
+    pub receive_completion_queue: Arc<CompletionQueue>,
+    /// Where all other requests complete.
+    pub initiator_completion_queue: Arc<CompletionQueue>,
+    /// Returned with every completion.
+    pub context: u64,
+    /// How many receives may be outstanding.
+    pub receive_queue_depth: u32,
+    /// How many other requests may be outstanding.
+    pub initiator_queue_depth: u32,
+    /// How many entries a receive's scatter/gather list may have.
+    pub max_receive_sge: u32,
+    /// How many entries another request's scatter/gather list may have.
+    pub max_initiator_sge: u32,
+    /// How many bytes a request may carry inline.
+    pub inline_data_size: u32,
+}
+
+/// A queue pair (`IND2QueuePair`). All methods are thread-safe. Dropping it disconnects it.
+pub struct QueuePair {
+    pub(crate) core: Arc<Core>,
+}
+
+/// The queue pair as its connection and its completion queues share it.
+pub(crate) struct Core {
+    adapter: Arc<Adapter>,
+    pub(crate) qp: ManuallyDrop<verbs::QueuePair>,
+    pub(crate) initiator: ManuallyDrop<Box<RequestQueue>>,
+    pub(crate) receive: ManuallyDrop<Box<RequestQueue>>,
+    initiator_completion_queue: Arc<CompletionQueue>,
+    receive_completion_queue: Arc<CompletionQueue>,
+    pub(crate) limits: PostLimits,
+    state: AtomicU8,
+    connection: Mutex<Weak<Connector>>,
+}
+
+/// What posting checks.
+pub(crate) struct PostLimits {
+    pub max_initiator_sge: u32,
+    pub max_receive_sge: u32,
+    pub max_read_sge: u32,
+    pub max_inline: u32,
+    pub max_transfer: u64,
+    pub receive_needs_sge: bool,
+}
+
+/// Not connected yet: takes receives only.
+const IDLE: u8 = 0;
+/// Connected, or about to be: the device is ready to send.
+const READY: u8 = 1;
+/// Failed, flushed or disconnected: requests are accepted, and reported as cancelled.
+const FAILED: u8 = 2;
+
+/// Programs post two pieces on queue pairs they created for one; Windows hardware has room for that.
+const MIN_SGE: u32 = 2;
+
+/// All a peer may ever do; regions and windows decide.
+const ACCESS: ibv_access_flags =
+    IBV_ACCESS_LOCAL_WRITE as ibv_access_flags | IBV_ACCESS_REMOTE_WRITE as ibv_access_flags | IBV_ACCESS_REMOTE_READ as ibv_access_flags;
+
+impl QueuePair {
+    pub(crate) fn new(adapter: &Arc<Adapter>, config: QueuePairConfig) -> Result<QueuePair> {
+        let foreign = |queue: &CompletionQueue| !Arc::ptr_eq(queue.adapter(), adapter);
+        if foreign(&config.receive_completion_queue) {
+            return Err(Status::INVALID_PARAMETER_2);
+        }
+        if foreign(&config.initiator_completion_queue) {
+            return Err(Status::INVALID_PARAMETER_3);
+        }
+        let limits = adapter.limits();
+        let asked = ibv_qp_cap {
+            max_send_wr: config.initiator_queue_depth,
+            max_recv_wr: config.receive_queue_depth,
+            max_send_sge: config.max_initiator_sge,
+            max_recv_sge: config.max_receive_sge,
+            max_inline_data: config.inline_data_size,
+        };
+        limits.check_queue_pair(&asked)?;
+        let info = &limits.info;
+        let max_initiator_sge = asked.max_send_sge.max(MIN_SGE).min(info.max_initiator_sge);
+        let max_receive_sge = asked.max_recv_sge.max(1);
+        let max_inline = asked.max_inline_data.min(info.max_inline_data_size);
+        let qp = verbs::QueuePair::create(verbs::QueuePairConfig {
+            pd: adapter.pd().clone(),
+            send_cq: config.initiator_completion_queue.verbs().clone(),
+            recv_cq: config.receive_completion_queue.verbs().clone(),
+            srq: None,
+            cap: ibv_qp_cap {
+                max_send_wr: asked.max_send_wr.max(1),
+                max_recv_wr: asked.max_recv_wr.max(1),
+                max_send_sge: max_initiator_sge,
+                max_recv_sge: max_receive_sge,
+                max_inline_data: max_inline,
+            },
+            cookie: 0,
+        })
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
+            _ => Status::INSUFFICIENT_RESOURCES,
+        })?;
+        qp.to_init(1, ACCESS)?;
+        let limits = PostLimits {
+            max_initiator_sge,
+            max_receive_sge,
+            max_read_sge: info.max_read_sge,
+            max_inline,
+            max_transfer: info.max_transfer_length.into(),
+            receive_needs_sge: limits.quirks.receive_needs_sge,
+        };
+        let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
+            adapter: adapter.clone(),
+            qp: ManuallyDrop::new(qp),
+            initiator: ManuallyDrop::new(RequestQueue::new(asked.max_send_wr, config.context, core.clone())),
+            receive: ManuallyDrop::new(RequestQueue::new(asked.max_recv_wr, config.context, core.clone())),
+            initiator_completion_queue: config.initiator_completion_queue,
+            receive_completion_queue: config.receive_completion_queue,
+            limits,
+            state: AtomicU8::new(IDLE),
+            connection: Mutex::default(),
+        });
+        Ok(QueuePair { core })
+    }
+
+    /// Cancels all outstanding requests (`Flush`). Legal in any state; the queue pair is of no further use.
+    pub fn flush(&self) -> Result<()> {
+        self.core.fail();
+        Ok(())
+    }
+
+    /// The adapter that the queue pair belongs to.
+    pub fn adapter(&self) -> &Arc<Adapter> {
+        &self.core.adapter
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        if let Some(connector) = self.core.connector() {
+            connector.abandon();
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    /// Ties the queue pair to a connector, which must be its only one.
+    pub(crate) fn attach(&self, connector: &Weak<Connector>) -> Result<()> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.strong_count() > 0 || self.state.load(Ordering::Acquire) != IDLE {
+            return Err(Status::CONNECTION_ACTIVE);
+        }
+        *connection = connector.clone();
+        Ok(())
+    }
+
+    /// Unties the queue pair from a connector that did not come to use it.
+    pub(crate) fn detach(&self) {
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = Weak::new();
+    }
+
+    fn connector(&self) -> Option<Arc<Connector>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// Moves a queue pair that was never connected to the port its connection uses.
+    pub(crate) fn use_port(&self, port: u8) -> Result<()> {
+        if port > 1 {
+            self.qp.to_init(port, ACCESS)?;
+        }
+        Ok(())
+    }
+
+    /// The device may send from now on.
+    pub(crate) fn set_ready(&self) {
+        // A queue pair that was flushed meanwhile stays failed.
+        let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Whether requests other than receives may be posted.
+    #[inline]
+    pub(crate) fn was_connected(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != IDLE
+    }
+
+    /// Cancels what is outstanding, and all that is posted from now on.
+    pub(crate) fn fail(self: &Arc<Self>) {
+        if self.state.swap(FAILED, Ordering::AcqRel) == FAILED {
+            return;
+        }
+        // First nothing more goes to the device, so that it flushes all it has.
+        self.initiator.start_flushing();
+        self.receive.start_flushing();
+        if let Err(error) = self.qp.to_error() {
+            tracing::debug!(%error, "flushing a queue pair");
+        }
+        self.report_flushed();
+    }
+
+    /// Lets the completion queues report requests that were kept from the device.
+    #[cold]
+    pub(crate) fn report_flushed(self: &Arc<Self>) {
+        self.initiator_completion_queue.flush(self);
+        if !Arc::ptr_eq(&self.initiator_completion_queue, &self.receive_completion_queue) {
+            self.receive_completion_queue.flush(self);
+        }
+    }
+
+    /// A request failed, so the connection is gone, whether or not the connection manager will say so.
+    pub(crate) fn broken(self: &Arc<Self>) {
+        let connector = self.connector();
+        self.fail();
+        if let Some(connector) = connector {
+            connector.broken();
+        }
+    }
+
+    /// The request queues that complete on `cq`.
+    pub(crate) fn queues_on<'a>(&'a self, cq: &'a Arc<verbs::CompletionQueue>) -> impl Iterator<Item = &'a RequestQueue> {
+        let on = move |queue: &CompletionQueue| Arc::ptr_eq(queue.verbs(), cq);
+        let initiator = on(&self.initiator_completion_queue).then_some(&**self.initiator);
+        let receive = on(&self.receive_completion_queue).then_some(&**self.receive);
+        initiator.into_iter().chain(receive)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the fields after this. The device must let go of the queue pair before its request
+        // queues may go, and completions already queued still point into those.
+        let (initiator, receive) = unsafe {
+            ManuallyDrop::drop(&mut self.qp);
+            (ManuallyDrop::take(&mut self.initiator), ManuallyDrop::take(&mut self.receive))
+        };
+        self.initiator_completion_queue.retire(initiator);
+        self.receive_completion_queue.retire(receive);
+    }
+}

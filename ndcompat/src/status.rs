@@ -1,0 +1,167 @@
+//! ND status values: what every call and every completion reports.
+
+use std::fmt;
+use std::io;
+
+/// An ND status, numerically an `HRESULT` that equals the `NTSTATUS` of the same meaning.
+///
+/// Zero and positive values are successes (`ND_SUCCESS`, `ND_TIMEOUT`, `ND_PENDING`), negative ones warnings and errors.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub i32);
+
+/// The result of a call into the engine; the error is never a success status.
+pub type Result<T> = std::result::Result<T, Status>;
+
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
+        impl Status {
+            $(#[doc = concat!("`", $text, "`")] $(#[$doc])* pub const $name: Status = Status($value as u32 as i32);)*
+
+            /// The name the SPI gives the value, if it has one.
+            pub fn name(self) -> Option<&'static str> {
+                match self {
+                    $(Status::$name => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    SUCCESS = 0x0000_0000, "ND_SUCCESS";
+    TIMEOUT = 0x0000_0102, "ND_TIMEOUT";
+    PENDING = 0x0000_0103, "ND_PENDING";
+    BUFFER_OVERFLOW = 0x8000_0005, "ND_BUFFER_OVERFLOW";
+    DEVICE_BUSY = 0x8000_0011, "ND_DEVICE_BUSY";
+    NO_MORE_ENTRIES = 0x8000_001A, "ND_NO_MORE_ENTRIES";
+    NO_INTERFACE = 0x8000_4002, "E_NOINTERFACE";
+    POINTER = 0x8000_4003, "E_POINTER";
+    UNSUCCESSFUL = 0xC000_0001, "ND_UNSUCCESSFUL";
+    ACCESS_VIOLATION = 0xC000_0005, "ND_ACCESS_VIOLATION";
+    INVALID_HANDLE = 0xC000_0008, "ND_INVALID_HANDLE";
+    INVALID_PARAMETER = 0xC000_000D, "ND_INVALID_PARAMETER";
+    INVALID_DEVICE_REQUEST = 0xC000_0010, "ND_INVALID_DEVICE_REQUEST";
+    NO_MEMORY = 0xC000_0017, "ND_NO_MEMORY";
+    INVALID_PARAMETER_MIX = 0xC000_0030, "ND_INVALID_PARAMETER_MIX";
+    DATA_OVERRUN = 0xC000_003C, "ND_DATA_OVERRUN";
+    /// The peer could not take what was sent; not in `ndstatus.h`, but what Windows providers report.
+    DATA_ERROR = 0xC000_003E, "STATUS_DATA_ERROR";
+    SHARING_VIOLATION = 0xC000_0043, "ND_SHARING_VIOLATION";
+    INSUFFICIENT_RESOURCES = 0xC000_009A, "ND_INSUFFICIENT_RESOURCES";
+    DEVICE_NOT_READY = 0xC000_00A3, "ND_DEVICE_NOT_READY";
+    IO_TIMEOUT = 0xC000_00B5, "ND_IO_TIMEOUT";
+    NOT_SUPPORTED = 0xC000_00BB, "ND_NOT_SUPPORTED";
+    /// A destination that is no address of a host; not in `ndstatus.h`.
+    BAD_NETWORK_NAME = 0xC000_00CC, "STATUS_BAD_NETWORK_NAME";
+    INTERNAL_ERROR = 0xC000_00E5, "ND_INTERNAL_ERROR";
+    INVALID_PARAMETER_1 = 0xC000_00EF, "ND_INVALID_PARAMETER_1";
+    INVALID_PARAMETER_2 = 0xC000_00F0, "ND_INVALID_PARAMETER_2";
+    INVALID_PARAMETER_3 = 0xC000_00F1, "ND_INVALID_PARAMETER_3";
+    INVALID_PARAMETER_4 = 0xC000_00F2, "ND_INVALID_PARAMETER_4";
+    INVALID_PARAMETER_5 = 0xC000_00F3, "ND_INVALID_PARAMETER_5";
+    INVALID_PARAMETER_6 = 0xC000_00F4, "ND_INVALID_PARAMETER_6";
+    INVALID_PARAMETER_7 = 0xC000_00F5, "ND_INVALID_PARAMETER_7";
+    INVALID_PARAMETER_8 = 0xC000_00F6, "ND_INVALID_PARAMETER_8";
+    INVALID_PARAMETER_9 = 0xC000_00F7, "ND_INVALID_PARAMETER_9";
+    INVALID_PARAMETER_10 = 0xC000_00F8, "ND_INVALID_PARAMETER_10";
+    CANCELED = 0xC000_0120, "ND_CANCELED";
+    REMOTE_ERROR = 0xC000_013D, "ND_REMOTE_ERROR";
+    INVALID_ADDRESS = 0xC000_0141, "ND_INVALID_ADDRESS";
+    INVALID_DEVICE_STATE = 0xC000_0184, "ND_INVALID_DEVICE_STATE";
+    INVALID_BUFFER_SIZE = 0xC000_0206, "ND_INVALID_BUFFER_SIZE";
+    TOO_MANY_ADDRESSES = 0xC000_0209, "ND_TOO_MANY_ADDRESSES";
+    ADDRESS_ALREADY_EXISTS = 0xC000_020A, "ND_ADDRESS_ALREADY_EXISTS";
+    /// `NotifyDisconnect` ended by a local `Disconnect`; not in `ndstatus.h`.
+    CONNECTION_DISCONNECTED = 0xC000_020C, "STATUS_CONNECTION_DISCONNECTED";
+    CONNECTION_REFUSED = 0xC000_0236, "ND_CONNECTION_REFUSED";
+    /// A second `Bind`; not in `ndstatus.h`.
+    ADDRESS_ALREADY_ASSOCIATED = 0xC000_0238, "STATUS_ADDRESS_ALREADY_ASSOCIATED";
+    /// `Connect` before `Bind`; not in `ndstatus.h`.
+    ADDRESS_NOT_ASSOCIATED = 0xC000_0239, "STATUS_ADDRESS_NOT_ASSOCIATED";
+    CONNECTION_INVALID = 0xC000_023A, "ND_CONNECTION_INVALID";
+    CONNECTION_ACTIVE = 0xC000_023B, "ND_CONNECTION_ACTIVE";
+    NETWORK_UNREACHABLE = 0xC000_023C, "ND_NETWORK_UNREACHABLE";
+    HOST_UNREACHABLE = 0xC000_023D, "ND_HOST_UNREACHABLE";
+    CONNECTION_ABORTED = 0xC000_0241, "ND_CONNECTION_ABORTED";
+    DEVICE_REMOVED = 0xC000_02B6, "ND_DEVICE_REMOVED";
+}
+
+impl Status {
+    /// Whether the value is a success (`SUCCEEDED` of Windows).
+    pub fn is_success(self) -> bool {
+        self.0 >= 0
+    }
+
+    /// `Ok` for `ND_SUCCESS`, the status itself otherwise.
+    pub fn ok(self) -> Result<()> {
+        if self == Status::SUCCESS { Ok(()) } else { Err(self) }
+    }
+
+    /// What an error of the operating system means where a call has nothing more exact to say.
+    pub fn from_errno(errno: i32) -> Status {
+        match errno {
+            0 => Status::SUCCESS,
+            libc::ENOMEM => Status::INSUFFICIENT_RESOURCES,
+            libc::EAGAIN | libc::ENOSPC | libc::EMFILE | libc::ENFILE => Status::INSUFFICIENT_RESOURCES,
+            libc::EFAULT | libc::EACCES | libc::EPERM => Status::ACCESS_VIOLATION,
+            libc::EBUSY => Status::DEVICE_BUSY,
+            libc::EINVAL => Status::INVALID_PARAMETER,
+            libc::ENODEV | libc::EIO | libc::ENXIO => Status::DEVICE_REMOVED,
+            libc::ENOSYS | libc::EOPNOTSUPP => Status::NOT_SUPPORTED,
+            libc::EADDRINUSE => Status::SHARING_VIOLATION,
+            libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT => Status::INVALID_ADDRESS,
+            libc::ECONNREFUSED => Status::CONNECTION_REFUSED,
+            libc::ECONNRESET | libc::ECONNABORTED | libc::EPIPE => Status::CONNECTION_ABORTED,
+            libc::ENETUNREACH | libc::ENETDOWN => Status::NETWORK_UNREACHABLE,
+            libc::EHOSTUNREACH | libc::EHOSTDOWN => Status::HOST_UNREACHABLE,
+            libc::ETIMEDOUT => Status::IO_TIMEOUT,
+            libc::ENOTCONN => Status::CONNECTION_INVALID,
+            libc::EISCONN => Status::CONNECTION_ACTIVE,
+            _ => Status::UNSUCCESSFUL,
+        }
+    }
+}
+
+impl From<io::Error> for Status {
+    fn from(error: io::Error) -> Status {
+        error.raw_os_error().map_or(Status::UNSUCCESSFUL, Status::from_errno)
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{:#010X}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?} ({:#010X})", self.0)
+    }
+}
+
+impl std::error::Error for Status {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_ntstatus_values() {
+        assert_eq!(Status::PENDING.0, 0x103);
+        assert_eq!(Status::CANCELED.0 as u32, 0xC000_0120);
+        assert!(Status::TIMEOUT.is_success() && !Status::NO_MORE_ENTRIES.is_success());
+    }
+
+    #[test]
+    fn errno_keeps_its_meaning() {
+        assert_eq!(Status::from(io::Error::from_raw_os_error(libc::EADDRINUSE)), Status::SHARING_VIOLATION);
+        assert_eq!(Status::from(io::Error::other("no errno")), Status::UNSUCCESSFUL);
+        assert_eq!(format!("{}", Status::CANCELED), "ND_CANCELED (0xC0000120)");
+    }
+}

@@ -1,0 +1,192 @@
+//! The data path: from the caller's arguments to the device's queues.
+
+use crate::queue_pair::{Core, QueuePair};
+use crate::request_queue::Posted;
+use crate::status::{Result, Status};
+use crate::types::{RequestType, Sge, op_flags};
+use crate::verbs::{bindings::*, errno, ops};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// The most that any device takes inline, and so the most that is gathered on the stack.
+const MAX_INLINE: usize = 1024;
+
+/// Flags of a send.
+const SEND_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::SOLICIT | op_flags::INLINE;
+/// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
+const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
+
+/// Where a read or write goes at the peer.
+#[derive(Clone, Copy)]
+struct Remote {
+    address: u64,
+    /// As the peer's `GetRemoteToken` gave it: the rkey in network order.
+    token: u32,
+}
+
+impl QueuePair {
+    /// Sends `sge` to the peer's next receive (`Send`).
+    ///
+    /// # Safety
+    /// The memory named in `sge` must stay valid until the request completes (with `INLINE`: during the call).
+    #[inline]
+    pub unsafe fn send(&self, context: u64, sge: &[Sge], flags: u32) -> Result<()> {
+        if flags & !SEND_FLAGS != 0 {
+            return Err(Status::INVALID_PARAMETER_4);
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, None) }
+    }
+
+    /// Writes `sge` to the peer's memory (`Write`).
+    ///
+    /// # Safety
+    /// As [`QueuePair::send`].
+    #[inline]
+    pub unsafe fn write(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
+        if flags & !RDMA_FLAGS != 0 {
+            return Err(Status::INVALID_PARAMETER_6);
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Some(Remote { address, token })) }
+    }
+
+    /// Reads the peer's memory into `sge` (`Read`).
+    ///
+    /// # Safety
+    /// As [`QueuePair::send`]; the memory is written to.
+    #[inline]
+    pub unsafe fn read(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
+        if flags & !RDMA_FLAGS != 0 {
+            return Err(Status::INVALID_PARAMETER_6);
+        }
+        let flags = flags & !op_flags::INLINE;
+        // SAFETY: passed on to the caller.
+        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Some(Remote { address, token })) }
+    }
+
+    /// Offers `sge` to the peer's next send (`Receive`). Legal in any state.
+    ///
+    /// # Safety
+    /// The memory named in `sge` must stay valid until the request completes; it is written to.
+    #[inline]
+    pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
+        let core = &self.core;
+        check(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
+        // A device that wants an entry gets one of no length.
+        let nothing = [Sge::default()];
+        let sge = if sge.is_empty() && core.limits.receive_needs_sge { &nothing } else { sge };
+        let posted = core.receive.post(context, RequestType::Receive, false, |ticket| {
+            let mut wr = ibv_recv_wr {
+                wr_id: ticket.wr_id,
+                next: ptr::null_mut(),
+                sg_list: sge.as_ptr().cast_mut().cast(),
+                num_sge: sge.len() as i32,
+            };
+            let mut bad = ptr::null_mut();
+            // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
+            errno(unsafe { ops::post_recv(core.qp.as_ptr(), &mut wr, &mut bad) })
+        })?;
+        if posted == Posted::Flushed {
+            core.report_flushed();
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    #[inline]
+    unsafe fn initiate(
+        self: &std::sync::Arc<Self>,
+        kind: RequestType,
+        context: u64,
+        sge: &[Sge],
+        flags: u32,
+        remote: Option<Remote>,
+    ) -> Result<()> {
+        if !self.was_connected() {
+            return Err(Status::CONNECTION_INVALID);
+        }
+        let limits = &self.limits;
+        let mut gathered = MaybeUninit::<[u8; MAX_INLINE]>::uninit();
+        let mut one = [Sge::default()];
+        let mut sge = sge;
+        if flags & op_flags::INLINE != 0 {
+            let length = check(sge, u32::MAX, limits.max_inline.into())?;
+            if sge.len() as u32 > limits.max_initiator_sge {
+                // SAFETY: the caller vouches for the pieces; together they fit, since no device takes more inline.
+                one[0] = unsafe { gather(sge, &mut gathered, length as u32) };
+                sge = &one;
+            }
+        } else {
+            let max_sge = if kind == RequestType::Read { limits.max_read_sge } else { limits.max_initiator_sge };
+            check(sge, max_sge, limits.max_transfer)?;
+        }
+        let posted = self.initiator.post(context, kind, flags & op_flags::SILENT_SUCCESS != 0, |ticket| {
+            let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
+            let wr = wr.as_mut_ptr();
+            let mut bad = ptr::null_mut();
+            let mut send_flags = if ticket.signalled { IBV_SEND_SIGNALED } else { 0 };
+            for (flag, verbs) in [
+                (op_flags::READ_FENCE, IBV_SEND_FENCE),
+                (op_flags::SOLICIT, IBV_SEND_SOLICITED),
+                (op_flags::INLINE, IBV_SEND_INLINE),
+            ] {
+                if flags & flag != 0 {
+                    send_flags |= verbs;
+                }
+            }
+            // SAFETY: all fields that the operation has are written; the device looks at no others. The queue pair
+            // lives, and the memory is the caller's promise.
+            unsafe {
+                (&raw mut (*wr).wr_id).write(ticket.wr_id);
+                (&raw mut (*wr).next).write(ptr::null_mut());
+                (&raw mut (*wr).sg_list).write(sge.as_ptr().cast_mut().cast());
+                (&raw mut (*wr).num_sge).write(sge.len() as i32);
+                (&raw mut (*wr).opcode).write(match kind {
+                    RequestType::Write => IBV_WR_RDMA_WRITE,
+                    RequestType::Read => IBV_WR_RDMA_READ,
+                    _ => IBV_WR_SEND,
+                });
+                (&raw mut (*wr).send_flags).write(send_flags);
+                if let Some(remote) = remote {
+                    (&raw mut (*wr).wr.rdma.remote_addr).write(remote.address);
+                    (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(remote.token));
+                }
+                errno(ops::post_send(self.qp.as_ptr(), wr, &mut bad))
+            }
+        })?;
+        if posted == Posted::Flushed {
+            self.report_flushed();
+        }
+        Ok(())
+    }
+}
+
+/// Checks a scatter/gather list; returns the bytes in it.
+#[inline]
+fn check(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
+    if sge.len() > max_sge as usize {
+        return Err(Status::DATA_OVERRUN);
+    }
+    let bytes = sge.iter().map(|sge| u64::from(sge.length)).sum();
+    if bytes > max_bytes { Err(Status::BUFFER_OVERFLOW) } else { Ok(bytes) }
+}
+
+/// Copies the pieces of an inline request together, for a queue pair that takes fewer pieces.
+///
+/// # Safety
+/// The pieces must be readable and be `length` bytes in all, no more than `MAX_INLINE`.
+#[cold]
+unsafe fn gather(pieces: &[Sge], into: &mut MaybeUninit<[u8; MAX_INLINE]>, length: u32) -> Sge {
+    let start = into.as_mut_ptr().cast::<u8>();
+    let mut at = start;
+    for piece in pieces {
+        // SAFETY: the caller's promise.
+        unsafe {
+            at.copy_from_nonoverlapping(piece.buffer as *const u8, piece.length as usize);
+            at = at.add(piece.length as usize);
+        }
+    }
+    Sge { buffer: start as u64, length, token: 0 }
+}
