@@ -7,18 +7,18 @@
 //! | | InfiniBand, RoCE | iWARP |
 //! |---|---|---|
 //! | queue pair before `connect` | any state; INIT to take receives | RESET, INIT or RTR |
-//! | queue pair before `accept` | INIT, RTR and RTS by `init_qp_attr` | RESET, INIT or RTR |
+//! | queue pair before `accept` | any state, but RTS before data comes: RTR and RTS by `init_qp_attr` | RESET, INIT or RTR |
 //! | after `accept`, connecting side | `ConnectResponse`; RTR and RTS by `init_qp_attr`, then `establish` | `Established`, in RTS already |
 //! | after `accept`, accepting side | `Established`, after the peer's `establish` | `Established` at once, in RTS already |
 //! | `establish` | sends the last message; gives no event here | `EINVAL`: never call it |
 //! | `modify` with `init_qp_attr`, when up | not allowed by the states | does nothing but reset the access flags |
 //! | peer's queue pair number | in request and response | 0 |
 //! | private data that fits: request, response, rejection | 56, 196, 148; padded to that when received | 251 each on siw, exact |
-//! | too much of it in `connect` | `EINVAL`, the id can try again | siw: garbles the message, the peer is not asked |
-//! | too much of it in `accept` | `EINVAL`, and the peer is refused | siw: as in `connect` |
+//! | too much of it in `connect` | `EINVAL`, the id can try again | siw: `Rejected`, the peer is not asked |
+//! | too much of it in `accept` | `EINVAL`, and the peer is refused | siw: the peer gets `ConnectError`, this side `Established`, then `Disconnected` |
 //! | nobody listens | `Rejected`, status 8 | `connect` says `ECONNREFUSED`, the id can try again |
 //! | refused | `Rejected`, status 28 | `Rejected`, status -`ECONNRESET` |
-//! | silent peer | `Unreachable` after more than a minute | siw: `connect` blocks for two minutes |
+//! | silent peer | `Unreachable` after 100 s | siw: `connect` blocks for two minutes |
 //! | peer gone before `accept` | no event; `init_qp_attr`, `accept`: `EINVAL` | no event; `accept`: `ECONNRESET` |
 //! | peer refuses or goes instead of `establish` | `Rejected`, status 28 | is up already: `Disconnected` |
 //! | peer disconnects instead of `establish` | no event | `Disconnected` |
