@@ -29,7 +29,7 @@ run_on_host() {
     done
     have rdma || die 2 "no rdma: run ci/setup lab"
     ulimit -l unlimited
-    exec 8>/run/lock/ndcompat-lab
+    exec 8>/run/ndcompat-lab.lock
     flock 8 # one lab at a time: the addresses are fixed
     trap remove_devices EXIT
     trap 'exit 130' INT

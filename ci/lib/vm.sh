@@ -170,8 +170,10 @@ run_in_vm() {
 # The guest never said how the command ended.
 no_status() {
     sed 's/^/qemu: /' "$RUN/qemu.log" >&2
-    say "end of the guest's console:"
-    tail -n 40 "$RUN/console" >&2 || true
+    if [[ -s $RUN/console ]]; then
+        say "end of the guest's console:"
+        tail -n 40 "$RUN/console" >&2
+    fi
     [[ ! -e $RUN/late ]] || die 124 "the guest no longer answers, $LIMIT s are over"
     [[ -e $RUN/booted ]] || die 125 "the guest never booted"
     die 125 "the guest ended without a status for the command (a kernel crash, or too little memory)"
