@@ -1,18 +1,18 @@
 //! Overlapped files.
 
+use super::background;
+use super::poller::{Poller, Source};
+use super::queue::{Packet, Queue};
 use super::{Overlapped, Request};
-use crate::object::RawHandle;
+use crate::error::*;
+use crate::object::{Object, RawHandle, guard, handle};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
-/// Something with a file descriptor whose readiness means progress for requests.
-pub trait Source: Send + Sync {
-    /// The descriptor became readable: drain it without blocking and complete requests.
-    ///
-    /// May run on several threads at once, and may find nothing to do.
-    fn ready(&self);
-}
+use super::signal::Signal;
+use super::sync::Lock;
 
 /// Something that can cancel the requests pending on it, for `CancelIo` and `CancelIoEx`.
 pub trait Canceller: Send + Sync {
@@ -22,37 +22,95 @@ pub trait Canceller: Send + Sync {
 
 /// An overlapped file: the sources of one adapter user, and perhaps the port its completions go to.
 pub struct File {
-    _private: (),
+    pub(super) poller: Arc<Poller>,
+    port: OnceLock<(Arc<Queue>, usize)>,
+    sources: Lock<Vec<Watched>>,
+    cancellers: Lock<Vec<Weak<dyn Canceller>>>,
+    /// Pending requests, and other reasons to make progress.
+    interest: AtomicUsize,
+    /// What `SetFileCompletionNotificationModes` set: bits can only be added.
+    modes: AtomicU8,
+    /// The state of the file handle itself, which stands in for a missing `hEvent`.
+    signal: Arc<Signal>,
+}
+
+/// A source and where it is registered.
+struct Watched {
+    fd: RawFd,
+    key: u64,
+    source: Arc<dyn Source>,
 }
 
 /// Keeps a source registered with its file; dropping it removes the source.
 pub struct Registration {
-    _private: (),
+    file: Arc<File>,
+    key: u64,
+}
+
+/// `FILE_SKIP_COMPLETION_PORT_ON_SUCCESS`: concerns operations that complete at once, which ours never do.
+const SKIP_PORT_ON_SUCCESS: u8 = 1;
+/// `FILE_SKIP_SET_EVENT_ON_HANDLE`.
+const SKIP_SET_EVENT: u8 = 2;
+
+/// A key that no other source in the process has.
+fn unique_key() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl File {
     /// Makes a file without sources.
     pub fn new() -> io::Result<Arc<File>> {
-        Ok(Arc::new(File { _private: () }))
+        let file = Arc::new(File {
+            poller: Poller::new()?,
+            port: OnceLock::new(),
+            sources: Lock::default(),
+            cancellers: Lock::default(),
+            interest: AtomicUsize::new(0),
+            modes: AtomicU8::new(0),
+            signal: Signal::new(false, false),
+        });
+        background::register(&file, unique_key());
+        Ok(file)
     }
 
-    /// Opens a handle to the file.
+    /// Opens a handle to the file; `NULL` when there are too many handles.
     pub fn handle(self: &Arc<Self>) -> RawHandle {
-        RawHandle::NULL
+        handle::open(Object::File(self.clone()))
     }
 
     /// The file that a handle names, if it names one. The low two bits of the handle do not matter.
-    pub fn from_handle(_handle: RawHandle) -> Option<Arc<File>> {
-        None
+    pub fn from_handle(handle: RawHandle) -> Option<Arc<File>> {
+        match handle::get(handle) {
+            Some(Object::File(file)) => Some(file),
+            _ => None,
+        }
     }
 
     /// Watches `fd`: whenever it is readable, a thread that waits (or polls) calls [`Source::ready`].
-    pub fn add_source(self: &Arc<Self>, _fd: RawFd, _source: Arc<dyn Source>) -> io::Result<Registration> {
-        Ok(Registration { _private: () })
+    ///
+    /// `fd` must stay open until the registration is dropped. A thread that saw it ready just before may still
+    /// make its call of `ready` then; no other is made.
+    pub fn add_source(self: &Arc<Self>, fd: RawFd, source: Arc<dyn Source>) -> io::Result<Registration> {
+        let key = unique_key();
+        let mut sources = self.sources.lock();
+        self.poller.add(fd, key, source.clone())?;
+        if let Some((queue, _)) = self.port.get()
+            && let Err(error) = queue.poller.add(fd, key, source.clone())
+        {
+            self.poller.remove(fd, key);
+            return Err(error);
+        }
+        sources.push(Watched { fd, key, source });
+        Ok(Registration { file: self.clone(), key })
     }
 
     /// Lets `CancelIo` and `CancelIoEx` on this file reach `canceller`.
-    pub fn add_canceller(&self, _canceller: Weak<dyn Canceller>) {}
+    pub fn add_canceller(&self, canceller: Weak<dyn Canceller>) {
+        let mut cancellers = self.cancellers.lock();
+        cancellers.retain(|other| other.strong_count() > 0);
+        cancellers.push(canceller);
+    }
 
     /// Starts a request: marks `ov` pending and resets its event.
     ///
@@ -60,16 +118,147 @@ impl File {
     /// `ov` must point to an `OVERLAPPED` that stays valid until the request completes; of its fields only
     /// `hEvent` needs a value.
     pub unsafe fn begin(self: &Arc<Self>, ov: *mut Overlapped) -> Request {
-        Request::new(self.clone(), ov)
+        // SAFETY: the caller vouches for `ov`.
+        unsafe { Request::begin(self, ov) }
     }
 
     /// Dispatches what is ready now; never blocks.
-    pub fn progress(&self) {}
+    pub fn progress(&self) {
+        self.poller.poll();
+    }
 
     /// Asks for progress in the background even while no request is pending, until as many calls of
     /// [`File::no_more_events`].
-    pub fn expect_events(&self) {}
+    pub fn expect_events(&self) {
+        self.interest.fetch_add(1, Ordering::SeqCst);
+        if !self.poller.adopted.load(Ordering::Relaxed) {
+            background::wanted();
+        }
+    }
 
     /// Takes back one [`File::expect_events`].
-    pub fn no_more_events(&self) {}
+    pub fn no_more_events(&self) {
+        self.interest.fetch_sub(1, Ordering::Release);
+    }
+
+    /// What a request without an event of its own sets at completion.
+    pub(super) fn own_signal(&self) -> Option<&Arc<Signal>> {
+        (self.modes.load(Ordering::Relaxed) & SKIP_SET_EVENT == 0).then_some(&self.signal)
+    }
+
+    pub(crate) fn signal(&self) -> &Arc<Signal> {
+        &self.signal
+    }
+
+    /// Posts the completion packet of a request, if there is a port to post it to.
+    pub(super) fn post(&self, overlapped: usize, status: i32, bytes: usize) {
+        if let Some((queue, key)) = self.port.get() {
+            queue.post(Packet { key: *key, overlapped, bytes, status });
+        }
+    }
+
+    /// The pollers whose leader makes progress on this file.
+    pub(super) fn pollers(&self) -> impl Iterator<Item = &Arc<Poller>> {
+        std::iter::once(&self.poller).chain(self.port.get().map(|(queue, _)| &queue.poller))
+    }
+
+    /// Whether progress is wanted and no thread watches for it.
+    pub(super) fn is_unattended(&self) -> bool {
+        self.interest.load(Ordering::SeqCst) > 0 && !self.pollers().any(|poller| poller.is_watched())
+    }
+
+    /// Sends the completions of this file to a port. That can be done once.
+    pub(super) fn bind(&self, queue: &Arc<Queue>, key: usize) -> Result<(), u32> {
+        let sources = self.sources.lock();
+        if self.port.get().is_some() {
+            return Err(ERROR_INVALID_PARAMETER);
+        }
+        for (at, watched) in sources.iter().enumerate() {
+            if let Err(error) = queue.poller.add(watched.fd, watched.key, watched.source.clone()) {
+                sources[..at].iter().for_each(|watched| queue.poller.remove(watched.fd, watched.key));
+                return Err(errno_to_win32(error.raw_os_error().unwrap_or(libc::ENOMEM)));
+            }
+        }
+        self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)
+    }
+
+    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+        let cancellers: Vec<_> = self.cancellers.lock().iter().filter_map(Weak::upgrade).collect();
+        cancellers.iter().map(|canceller| canceller.cancel(ov)).sum()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        background::forget(self);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let removed = {
+            let mut sources = self.file.sources.lock();
+            let at = sources.iter().position(|watched| watched.key == self.key);
+            at.map(|at| {
+                let watched = sources.swap_remove(at);
+                self.file.pollers().for_each(|poller| poller.remove(watched.fd, watched.key));
+                watched
+            })
+        };
+        // The source may end here, and with it much else: not under the lock.
+        drop(removed);
+    }
+}
+
+/// `CancelIoEx`: cancels the request on `overlapped`, or all requests of the file.
+///
+/// # Safety
+/// None beyond C's: `overlapped` is only compared.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_CancelIoEx(file: RawHandle, overlapped: *mut Overlapped) -> i32 {
+    guard(0, || {
+        let Some(file) = File::from_handle(file) else {
+            set_last_error(ERROR_INVALID_HANDLE);
+            return 0;
+        };
+        let cancelled = file.cancel((!overlapped.is_null()).then_some(overlapped));
+        if cancelled == 0 {
+            set_last_error(ERROR_NOT_FOUND);
+        }
+        (cancelled > 0).into()
+    })
+}
+
+/// `CancelIo`: cancels all requests of the file. Unlike on Windows also those of other threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_CancelIo(file: RawHandle) -> i32 {
+    guard(0, || match File::from_handle(file) {
+        Some(file) => {
+            file.cancel(None);
+            1
+        }
+        None => {
+            set_last_error(ERROR_INVALID_HANDLE);
+            0
+        }
+    })
+}
+
+/// `SetFileCompletionNotificationModes`: the modes can only be added to.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_SetFileCompletionNotificationModes(file: RawHandle, modes: u8) -> i32 {
+    guard(0, || match File::from_handle(file) {
+        Some(_) if modes & !(SKIP_PORT_ON_SUCCESS | SKIP_SET_EVENT) != 0 => {
+            set_last_error(ERROR_INVALID_PARAMETER);
+            0
+        }
+        Some(file) => {
+            file.modes.fetch_or(modes, Ordering::Relaxed);
+            1
+        }
+        None => {
+            set_last_error(ERROR_INVALID_HANDLE);
+            0
+        }
+    })
 }

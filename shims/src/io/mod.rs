@@ -3,10 +3,24 @@
 //! A driver (the engine) creates a [`File`], gives it its file descriptors as [`Source`]s, and turns every
 //! `OVERLAPPED` it is handed into a [`Request`], which it completes exactly once.
 
+mod background;
 mod file;
 mod overlapped;
+mod parker;
+mod poller;
+mod pool;
+mod port;
+pub(crate) mod queue;
 mod request;
+pub(crate) mod signal;
+pub(crate) mod sync;
+pub(crate) mod sys;
 
-pub use file::{Canceller, File, Registration, Source};
+pub use file::{Canceller, File, Registration};
 pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS};
-pub use request::{Request, result};
+pub use poller::Source;
+pub(crate) use port::Port;
+pub use request::{Request, result, wait_for};
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,52 @@
-//! Requests: the life of one overlapped operation.
+//! Requests: the life of one overlapped operation, and waiting for its result.
 
+use super::parker::Parker;
+use super::queue::Idle;
+use super::signal::Signal;
+use super::sync::{Arc, AtomicUsize, Lock, Ordering};
+use super::sys::Deadline;
 use super::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use crate::object::{Object, handle};
 
 /// One pending overlapped operation. Dropping it completes it with [`STATUS_CANCELLED`].
+///
+/// It holds the file and the event itself: callers close their handles to both early.
 pub struct Request {
-    _file: Arc<File>,
+    file: Arc<File>,
+    event: Option<Arc<Signal>>,
     ov: *mut Overlapped,
+    /// The low-order bit of `hEvent` was set: the caller wants no completion packet.
+    tagged: bool,
 }
 
 // SAFETY: the OVERLAPPED is handed over to the request until completion, and its fields are atomics.
 unsafe impl Send for Request {}
 
 impl Request {
-    pub(super) fn new(file: Arc<File>, ov: *mut Overlapped) -> Request {
-        // SAFETY: the caller of `File::begin` vouches for `ov`.
-        unsafe { (*ov).internal.store(STATUS_PENDING as usize, Ordering::Relaxed) };
-        Request { _file: file, ov }
+    /// # Safety
+    /// As for [`File::begin`].
+    pub(super) unsafe fn begin(file: &Arc<File>, ov: *mut Overlapped) -> Request {
+        // SAFETY: the caller vouches for `ov`. No reference is made to it: other fields may be uninitialised.
+        let named = unsafe { (&raw const (*ov).event).read() };
+        let event = match handle::get(named) {
+            Some(Object::Event(event)) => Some(event),
+            _ => file.own_signal().cloned(),
+        };
+        // SAFETY: as above; stores to atomics need no initialised value before them.
+        unsafe {
+            (&raw mut (*ov).internal_high).write(AtomicUsize::new(0));
+            (&raw mut (*ov).internal).write(AtomicUsize::new(STATUS_PENDING as usize));
+        }
+        if let Some(event) = &event {
+            event.begin(&file.poller);
+        }
+        file.expect_events();
+        Request { file: file.clone(), event, ov, tagged: named.is_tagged() }
     }
 
     /// Completes the operation; afterwards nothing here touches its `OVERLAPPED` again.
-    pub fn complete(self, status: i32, bytes: usize) {
+    pub fn complete(mut self, status: i32, bytes: usize) {
         self.finish(status, bytes);
-        std::mem::forget(self);
     }
 
     /// The address of the caller's `OVERLAPPED`.
@@ -31,34 +54,138 @@ impl Request {
         self.ov
     }
 
-    fn finish(&self, status: i32, bytes: usize) {
-        // SAFETY: valid until completion, which is now.
-        unsafe {
-            (*self.ov).internal_high.store(bytes, Ordering::Relaxed);
-            (*self.ov).internal.store(status as usize, Ordering::Release);
+    fn finish(&mut self, status: i32, bytes: usize) {
+        let ov = std::mem::replace(&mut self.ov, std::ptr::null_mut());
+        let publish = || {
+            // SAFETY: valid until the second store, and not used after it.
+            unsafe {
+                (*ov).internal_high.store(bytes, Ordering::Relaxed);
+                (*ov).internal.store(status as u32 as usize, Ordering::Release);
+            }
+        };
+        match &self.event {
+            Some(event) => event.finish(&self.file.poller, publish),
+            None => publish(),
         }
+        waiters_of(ov).wake(ov.addr());
+        if !self.tagged {
+            self.file.post(ov.addr(), status, bytes);
+        }
+        self.file.no_more_events();
     }
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
-        self.finish(STATUS_CANCELLED, 0);
+        if !self.ov.is_null() {
+            self.finish(STATUS_CANCELLED, 0);
+        }
+    }
+}
+
+/// Threads that wait for an `OVERLAPPED` of a certain address, whatever file it belongs to. The address is a
+/// name here: the `OVERLAPPED` itself may be gone when its waiters are woken.
+struct AddressWaiters {
+    count: AtomicUsize,
+    list: Lock<Vec<(usize, Arc<Parker>)>>,
+}
+
+const SHARDS: usize = 16;
+
+static WAITERS: [AddressWaiters; SHARDS] =
+    [const { AddressWaiters { count: AtomicUsize::new(0), list: Lock::new(Vec::new()) } }; SHARDS];
+
+fn waiters_of(ov: *const Overlapped) -> &'static AddressWaiters {
+    // Neighbours are 32 bytes apart or more; the factor spreads larger strides.
+    &WAITERS[(ov.addr() >> 5).wrapping_mul(0x9E37_79B9) >> 7 & (SHARDS - 1)]
+}
+
+impl AddressWaiters {
+    fn wake(&self, address: usize) {
+        // Pairs with the fence in `Registered::new`: either this sees the waiter or the waiter sees the result.
+        super::sync::fence(Ordering::SeqCst);
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let list = self.list.lock();
+        list.iter().filter(|(other, _)| *other == address).for_each(|(_, parker)| parker.wake());
+    }
+}
+
+struct Registered(usize, &'static AddressWaiters, Arc<Parker>);
+
+impl Registered {
+    fn new(ov: *const Overlapped) -> Registered {
+        let shard = waiters_of(ov);
+        let parker = Parker::current();
+        shard.list.lock().push((ov.addr(), parker.clone()));
+        shard.count.fetch_add(1, Ordering::Relaxed);
+        super::sync::fence(Ordering::SeqCst);
+        Registered(ov.addr(), shard, parker)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut list = self.1.list.lock();
+        let mine =
+            |(address, parker): &(usize, Arc<Parker>)| *address == self.0 && Arc::ptr_eq(parker, &self.2);
+        if let Some(at) = list.iter().position(mine) {
+            list.swap_remove(at);
+            self.1.count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
 /// The status of an overlapped operation; with `wait`, blocks until there is a final one.
 ///
-/// Works for any `ov` of any file: `file` is only the one whose progress is driven first.
+/// Works for any `ov` of any file: `file` is only the one whose progress is driven first. The event of the
+/// operation is neither needed nor used up.
 ///
 /// # Safety
-/// `ov` must point to a valid `OVERLAPPED` whose operation was started.
+/// `ov` must point to a valid `OVERLAPPED` whose operation was started. It must stay valid until the operation
+/// has completed; `file` must stay valid until the call returns.
 pub unsafe fn result(file: &File, ov: *const Overlapped, wait: bool) -> i32 {
-    loop {
+    let deadline = if wait { Deadline::Never } else { Deadline::Now };
+    // SAFETY: the caller vouches for `ov`.
+    unsafe { result_before(file, ov, deadline) }
+}
+
+/// Waits, for at most `limit`, until `done`; asked again whenever the operation on `ov` completes.
+///
+/// For a driver that wants to see its own request through. `ov` is only a name here: it may be gone already.
+pub fn wait_for(
+    file: &Arc<File>,
+    ov: *const Overlapped,
+    limit: std::time::Duration,
+    done: impl Fn() -> bool,
+) -> bool {
+    let poller = file.poller.clone();
+    let _idle = Idle::enter();
+    let _registered = Registered::new(ov);
+    poller.wait(Deadline::after(limit), || done().then_some(())).is_some()
+}
+
+/// Like [`result`], giving up at `deadline`.
+///
+/// # Safety
+/// As for [`result`].
+pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline: Deadline) -> i32 {
+    let status = || {
         // SAFETY: the caller vouches for `ov`.
         let status = unsafe { (*ov).internal.load(Ordering::Acquire) } as i32;
-        if status != STATUS_PENDING || !wait {
-            return status;
-        }
-        file.progress();
+        (status != STATUS_PENDING).then_some(status)
+    };
+    if let Some(status) = status() {
+        return status;
     }
+    if deadline.passed() {
+        file.progress();
+        return status().unwrap_or(STATUS_PENDING);
+    }
+    // The caller's reference to the file may go when the operation completes: hold what is used afterwards.
+    let poller = file.poller.clone();
+    let _idle = Idle::enter();
+    let _registered = Registered::new(ov);
+    poller.wait(deadline, status).unwrap_or(STATUS_PENDING)
 }

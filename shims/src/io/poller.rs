@@ -1,0 +1,267 @@
+//! Threadless progress: threads that wait watch the sources themselves.
+//!
+//! Of the threads that wait on one poller, one leads: it sleeps in `epoll_wait` and serves what becomes ready,
+//! for everybody. The others sleep on futexes until their condition comes true or the lead falls to them.
+
+use super::background;
+use super::parker::Parker;
+use super::sync::{Arc, AtomicBool, AtomicUsize, Lock, Ordering};
+use super::sys::{Deadline, Epoll, Ready};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Something with a file descriptor whose readiness means progress for requests.
+pub trait Source: Send + Sync {
+    /// The descriptor became readable: drain it without blocking and complete requests.
+    ///
+    /// May run on several threads at once, and may find nothing to do. It must not wait for a request itself.
+    fn ready(&self);
+}
+
+/// A set of sources and the threads that wait for them.
+pub(crate) struct Poller {
+    epoll: Epoll,
+    sources: Lock<BTreeMap<u64, Arc<dyn Source>>>,
+    seats: Lock<Seats>,
+    /// Counts the looks that threads take, so that the background thread sees which files are attended.
+    looks: AtomicUsize,
+    /// How many threads wait in a poller over this one.
+    guests: AtomicUsize,
+    /// The background thread watches this poller, or a file whose completions go to its port.
+    pub(crate) adopted: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seats {
+    led: bool,
+    followers: Vec<Arc<Parker>>,
+    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll.
+    sources: usize,
+}
+
+impl Seats {
+    /// The follower who should take the lead, if it is free and worth taking. The youngest: its cache is warm.
+    fn heir(&self) -> Option<Arc<Parker>> {
+        if self.led || self.sources == 0 { None } else { self.followers.last().cloned() }
+    }
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Arc<Poller>> {
+        Ok(Arc::new(Poller {
+            epoll: Epoll::new()?,
+            sources: Lock::default(),
+            seats: Lock::default(),
+            looks: AtomicUsize::new(0),
+            guests: AtomicUsize::new(0),
+            adopted: AtomicBool::new(false),
+        }))
+    }
+
+    /// A poller over several, for one thread that waits for all of them.
+    pub(crate) fn over(pollers: &[Arc<Poller>]) -> io::Result<Arc<Poller>> {
+        let nest = Poller::new()?;
+        for (index, poller) in pollers.iter().enumerate() {
+            nest.add(poller.fd(), index as u64 + 1, Arc::new(Guest::new(poller)))?;
+        }
+        Ok(nest)
+    }
+
+    /// The epoll descriptor: readable when a source is.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+
+    /// Watches `fd` under `key`, which must be unique in this poller for ever, and not [`Epoll::KICK`].
+    pub(crate) fn add(&self, fd: RawFd, key: u64, source: Arc<dyn Source>) -> io::Result<()> {
+        self.sources.lock().insert(key, source);
+        if let Err(error) = self.epoll.watch(fd, key) {
+            self.sources.lock().remove(&key);
+            return Err(error);
+        }
+        let heir = {
+            let mut seats = self.seats.lock();
+            seats.sources += 1;
+            seats.heir()
+        };
+        if let Some(heir) = heir {
+            heir.wake();
+        }
+        Ok(())
+    }
+
+    /// Undoes [`Poller::add`].
+    pub(crate) fn remove(&self, fd: RawFd, key: u64) {
+        let source = self.sources.lock().remove(&key);
+        if source.is_some() {
+            self.epoll.unwatch(fd);
+            self.seats.lock().sources -= 1;
+        }
+    }
+
+    /// Serves what is ready now.
+    pub(crate) fn poll(&self) {
+        self.attend();
+        self.serve_ready();
+    }
+
+    /// Like [`Poller::poll`], but does not count as somebody's attention.
+    pub(crate) fn serve_ready(&self) {
+        let mut ready = Ready::new();
+        self.epoll.poll(&mut ready);
+        self.serve(&ready);
+        // A kick that came after its addressee had gone must not keep the set readable for ever.
+        if ready.keys().any(|key| key == Epoll::KICK) {
+            let seats = self.seats.lock();
+            if !seats.led {
+                self.epoll.drain_kick();
+            }
+        }
+    }
+
+    /// Waits, serving sources, until `done` gives an answer; `None` when the deadline comes first.
+    pub(crate) fn wait<R>(
+        self: &Arc<Self>,
+        deadline: Deadline,
+        mut done: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        let parker = Parker::current();
+        let mut seat = Seat { poller: self, parker: &parker, standing: Standing::Outside };
+        loop {
+            if let Some(answer) = done() {
+                return Some(answer);
+            }
+            if deadline.passed() {
+                return None;
+            }
+            if seat.take() {
+                self.lead(&parker, deadline);
+            } else {
+                parker.park(deadline);
+            }
+        }
+    }
+
+    fn lead(self: &Arc<Self>, parker: &Parker, deadline: Deadline) {
+        self.attend();
+        let mut ready = Ready::new();
+        parker.park_leading(self, || self.epoll.wait(&mut ready, deadline));
+        if ready.keys().any(|key| key == Epoll::KICK) {
+            self.epoll.drain_kick();
+        }
+        self.serve(&ready);
+    }
+
+    fn serve(&self, ready: &Ready) {
+        for key in ready.keys().filter(|&key| key != Epoll::KICK) {
+            let source = self.sources.lock().get(&key).cloned();
+            if let Some(source) = source {
+                source.ready();
+            }
+        }
+    }
+
+    /// Brings the leader out of its sleep.
+    pub(crate) fn kick(&self) {
+        self.epoll.kick();
+    }
+
+    /// A thread looks after the sources now, so the background thread need not.
+    fn attend(&self) {
+        self.looks.store(self.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        if self.adopted.load(Ordering::Relaxed) {
+            background::take_back(self);
+        }
+    }
+
+    /// Whether a thread watches the sources now.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.guests.load(Ordering::SeqCst) > 0 || self.seats.lock().led
+    }
+
+    /// The count of looks so far.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.load(Ordering::Relaxed)
+    }
+}
+
+/// A poller as a source of another one.
+struct Guest(Arc<Poller>);
+
+impl Guest {
+    fn new(poller: &Arc<Poller>) -> Guest {
+        poller.guests.fetch_add(1, Ordering::SeqCst);
+        poller.attend();
+        Guest(poller.clone())
+    }
+}
+
+impl Source for Guest {
+    fn ready(&self) {
+        self.0.poll();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.guests.fetch_sub(1, Ordering::SeqCst);
+        background::left_alone();
+    }
+}
+
+#[derive(PartialEq)]
+enum Standing {
+    Outside,
+    Follower,
+    Leader,
+}
+
+/// A waiting thread's place; leaving it hands on the lead.
+struct Seat<'a> {
+    poller: &'a Poller,
+    parker: &'a Arc<Parker>,
+    standing: Standing,
+}
+
+impl Seat<'_> {
+    /// Takes the lead if it is free, else queues up for it. Says whether this thread leads.
+    fn take(&mut self) -> bool {
+        if self.standing != Standing::Leader {
+            let mut seats = self.poller.seats.lock();
+            if !seats.led && seats.sources > 0 {
+                seats.led = true;
+                seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
+                self.standing = Standing::Leader;
+            } else if self.standing == Standing::Outside {
+                seats.followers.push(self.parker.clone());
+                self.standing = Standing::Follower;
+            }
+        }
+        self.standing == Standing::Leader
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        if self.standing == Standing::Outside {
+            return;
+        }
+        let led_by_me = self.standing == Standing::Leader;
+        let heir = {
+            let mut seats = self.poller.seats.lock();
+            if led_by_me {
+                seats.led = false;
+            } else {
+                seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
+            }
+            seats.heir()
+        };
+        // A follower that leaves may have been the one that was woken to lead: wake the next one then.
+        match heir {
+            Some(heir) => heir.wake(),
+            None if led_by_me => background::left_alone(),
+            None => {}
+        }
+    }
+}

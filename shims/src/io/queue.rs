@@ -1,0 +1,368 @@
+//! The queue of a completion port: packets first in, first out; threads last in, first out.
+//!
+//! A packet is handed to a thread that waits already, so that no later caller can steal it. No more threads
+//! than the limit run at a time: a thread that took a packet counts as running until it waits again, here or
+//! elsewhere in this library, or ends.
+
+use super::parker::Parker;
+use super::poller::Poller;
+use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
+use super::sys::{Deadline, EventFd};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// How long a packet lies in the queue, in spite of waiting threads, before it is assumed that a running thread
+/// is really blocked somewhere that this library does not see.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// A completion packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub(crate) key: usize,
+    pub(crate) overlapped: usize,
+    pub(crate) bytes: usize,
+    pub(crate) status: i32,
+}
+
+/// Why there is no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPacket {
+    TimedOut,
+    Closed,
+}
+
+pub(crate) struct Queue {
+    pub(crate) poller: Arc<Poller>,
+    limit: usize,
+    state: Lock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    packets: VecDeque<Packet>,
+    waiters: Vec<Arc<Waiter>>,
+    running: usize,
+    closed: bool,
+    /// One of the waiters looks after packets that the limit holds back.
+    watched: bool,
+    /// Mirrors "there are packets" for programs with a poll loop of their own.
+    fd: Option<EventFd>,
+}
+
+struct Waiter {
+    parker: Arc<Parker>,
+    answer: Lock<Option<Result<Packet, NoPacket>>>,
+    answered: AtomicBool,
+    /// This waiter is the one who watches over packets held back; set once, before it is told.
+    watching: AtomicBool,
+}
+
+impl Waiter {
+    fn give(&self, answer: Result<Packet, NoPacket>) {
+        *self.answer.lock() = Some(answer);
+        self.answered.store(true, Ordering::Release);
+    }
+
+    fn answer(&self) -> Option<Result<Packet, NoPacket>> {
+        if self.answered.load(Ordering::Acquire) { self.answer.lock().take() } else { None }
+    }
+}
+
+impl State {
+    fn push(&mut self, packet: Packet) {
+        self.packets.push_back(packet);
+        if let Some(fd) = self.fd.as_ref().filter(|_| self.packets.len() == 1) {
+            fd.set();
+        }
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        if let Some(fd) = self.fd.as_ref().filter(|_| self.packets.is_empty()) {
+            fd.clear();
+        }
+        Some(packet)
+    }
+
+    fn forget(&mut self, waiter: &Arc<Waiter>) -> bool {
+        let before = self.waiters.len();
+        self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.waiters.len() != before
+    }
+
+    /// Hands packets that may run now to waiting threads, and has somebody watch over those that may not.
+    fn settle(&mut self, limit: usize) -> Vec<Arc<Waiter>> {
+        let mut woken = Vec::new();
+        while self.running < limit && !self.packets.is_empty() {
+            let Some(waiter) = self.waiters.pop() else { break };
+            if let Some(packet) = self.pop() {
+                self.running += 1;
+                waiter.give(Ok(packet));
+            }
+            woken.push(waiter);
+        }
+        if !self.watched
+            && !self.packets.is_empty()
+            && let Some(waiter) = self.waiters.last()
+        {
+            self.watched = true;
+            waiter.watching.store(true, Ordering::Release);
+            woken.push(waiter.clone());
+        }
+        woken
+    }
+}
+
+fn wake(waiters: Vec<Arc<Waiter>>) {
+    for waiter in waiters {
+        waiter.parker.wake();
+    }
+}
+
+impl Queue {
+    /// A queue that lets `limit` threads run at a time.
+    pub(crate) fn new(limit: usize) -> io::Result<Arc<Queue>> {
+        Ok(Arc::new(Queue { poller: Poller::new()?, limit, state: Lock::default() }))
+    }
+
+    /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
+    pub(crate) fn post(&self, packet: Packet) {
+        let woken = {
+            let mut state = self.state.lock();
+            if state.closed {
+                return;
+            }
+            state.push(packet);
+            // A thread that serves completions while it waits here takes the first one itself.
+            if WAITING.get() == std::ptr::from_ref(self) && state.running < self.limit {
+                let me = Parker::current();
+                if let Some(at) = state.waiters.iter().rposition(|waiter| Arc::ptr_eq(&waiter.parker, &me)) {
+                    let waiter = state.waiters.remove(at);
+                    state.waiters.push(waiter);
+                }
+            }
+            state.settle(self.limit)
+        };
+        wake(woken);
+    }
+
+    /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
+    pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let was_running = Bound::bind(self);
+        let mut answer = self.take(was_running);
+        if answer.is_none() && deadline.passed() {
+            self.poller.poll();
+            answer = self.take(false).or(Some(Err(NoPacket::TimedOut)));
+        }
+        let answer = answer.unwrap_or_else(|| self.wait(deadline));
+        match answer {
+            // Whoever gave the packet has counted this thread already.
+            Ok(_) => Bound::count(self),
+            Err(NoPacket::TimedOut) => {
+                self.start_running();
+                Bound::count(self);
+            }
+            Err(NoPacket::Closed) => {}
+        }
+        answer
+    }
+
+    /// Takes a packet that lies in the queue already, for a thread that runs already.
+    pub(crate) fn another(&self) -> Option<Packet> {
+        self.state.lock().pop()
+    }
+
+    fn take(&self, was_running: bool) -> Option<Result<Packet, NoPacket>> {
+        let mut state = self.state.lock();
+        if was_running {
+            state.running -= 1;
+        }
+        if state.closed {
+            return Some(Err(NoPacket::Closed));
+        }
+        if state.running >= self.limit {
+            return None;
+        }
+        let packet = state.pop()?;
+        state.running += 1;
+        Some(Ok(packet))
+    }
+
+    fn wait(&self, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let waiter = Arc::new(Waiter {
+            parker: Parker::current(),
+            answer: Lock::default(),
+            answered: AtomicBool::new(false),
+            watching: AtomicBool::new(false),
+        });
+        let woken = {
+            let mut state = self.state.lock();
+            state.waiters.push(waiter.clone());
+            state.settle(self.limit)
+        };
+        wake(woken);
+        let outer = WAITING.replace(self);
+        let answer = self.wait_as(&waiter, deadline);
+        WAITING.set(outer);
+        if waiter.watching.load(Ordering::Acquire) {
+            let woken = {
+                let mut state = self.state.lock();
+                state.watched = false;
+                state.settle(self.limit)
+            };
+            wake(woken);
+        }
+        answer
+    }
+
+    fn wait_as(&self, waiter: &Arc<Waiter>, deadline: Deadline) -> Result<Packet, NoPacket> {
+        loop {
+            let watching = waiter.watching.load(Ordering::Acquire);
+            let until = if watching { deadline.min(Deadline::after(PATIENCE)) } else { deadline };
+            let answer = self.poller.wait(until, || match waiter.answer() {
+                Some(answer) => Some(Some(answer)),
+                None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
+            });
+            match answer {
+                Some(Some(answer)) => return answer,
+                Some(None) => continue,
+                None => {}
+            }
+            let mut state = self.state.lock();
+            let expired = deadline.passed();
+            if watching || expired {
+                if let Some(answer) = waiter.answer() {
+                    return answer;
+                }
+                if watching
+                    && !expired
+                    && let Some(packet) = state.pop()
+                {
+                    state.forget(waiter);
+                    state.running += 1;
+                    return Ok(packet);
+                }
+                if expired {
+                    state.forget(waiter);
+                    return Err(NoPacket::TimedOut);
+                }
+            }
+        }
+    }
+
+    /// Ends all waits: the last handle is gone.
+    pub(crate) fn close(&self) {
+        let waiters = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            while state.pop().is_some() {}
+            std::mem::take(&mut state.waiters)
+        };
+        for waiter in &waiters {
+            waiter.give(Err(NoPacket::Closed));
+        }
+        wake(waiters);
+    }
+
+    /// A descriptor that is readable while there are packets. It belongs to the queue.
+    pub(crate) fn fd(&self) -> io::Result<RawFd> {
+        let mut state = self.state.lock();
+        if state.fd.is_none() {
+            let fd = EventFd::new()?;
+            if !state.packets.is_empty() {
+                fd.set();
+            }
+            state.fd = Some(fd);
+        }
+        Ok(state.fd.as_ref().map_or(-1, EventFd::fd))
+    }
+
+    fn stop_running(&self) {
+        let woken = {
+            let mut state = self.state.lock();
+            state.running -= 1;
+            state.settle(self.limit)
+        };
+        wake(woken);
+    }
+
+    fn start_running(&self) {
+        self.state.lock().running += 1;
+    }
+}
+
+thread_local! {
+    /// The queue that this thread waits on now.
+    static WAITING: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
+    static BOUND: Bound = Bound::default();
+}
+
+/// The queue that this thread asked last, and whether the thread counts as running there.
+#[derive(Default)]
+struct Bound {
+    queue: RefCell<Option<Arc<Queue>>>,
+    running: Cell<bool>,
+}
+
+impl Bound {
+    /// Binds this thread to `queue`, as about to wait. Says whether it was counted as running there.
+    fn bind(queue: &Arc<Queue>) -> bool {
+        let bind = |bound: &Bound| {
+            let running = bound.running.replace(false);
+            let former = bound.queue.replace(Some(queue.clone()));
+            match former {
+                Some(former) if Arc::ptr_eq(&former, queue) => running,
+                Some(former) if running => {
+                    former.stop_running();
+                    false
+                }
+                _ => false,
+            }
+        };
+        BOUND.try_with(bind).unwrap_or(false)
+    }
+
+    /// This thread has been counted as running on the queue it is bound to.
+    fn count(queue: &Queue) {
+        // A thread that is being torn down would never be counted out.
+        if BOUND.try_with(|bound| bound.running.set(true)).is_err() {
+            queue.stop_running();
+        }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let (Some(queue), true) = (self.queue.take(), self.running.get()) {
+            queue.stop_running();
+        }
+    }
+}
+
+/// For as long as this lives, the calling thread does not count as running on its port: it waits for something.
+pub(crate) struct Idle(Option<Arc<Queue>>);
+
+impl Idle {
+    pub(crate) fn enter() -> Idle {
+        let leave = |bound: &Bound| {
+            let queue = if bound.running.replace(false) { bound.queue.borrow().clone() } else { None };
+            if let Some(queue) = &queue {
+                queue.stop_running();
+            }
+            Idle(queue)
+        };
+        BOUND.try_with(leave).unwrap_or(Idle(None))
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        if let Some(queue) = &self.0 {
+            queue.start_running();
+            Bound::count(queue);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The system calls that blocking is made of: epoll, eventfd and futex.
+
+use super::sync::AtomicU32;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// When a wait gives up; earlier ones are less than later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    /// At once: the wait is a mere look.
+    Now,
+    At(Instant),
+    Never,
+}
+
+impl Deadline {
+    pub(crate) fn after(time: Duration) -> Deadline {
+        Instant::now().checked_add(time).map_or(Deadline::Never, Deadline::At)
+    }
+
+    /// From a Windows time-out, where `INFINITE` is all ones.
+    pub(crate) fn after_millis(millis: u32) -> Deadline {
+        match millis {
+            0 => Deadline::Now,
+            u32::MAX => Deadline::Never,
+            _ => Deadline::after(Duration::from_millis(millis.into())),
+        }
+    }
+
+    pub(crate) fn passed(self) -> bool {
+        self.remaining().is_some_and(|left| left.is_zero())
+    }
+
+    fn remaining(self) -> Option<Duration> {
+        match self {
+            Deadline::Now => Some(Duration::ZERO),
+            Deadline::At(at) => Some(at.saturating_duration_since(Instant::now())),
+            Deadline::Never => None,
+        }
+    }
+
+    /// For `epoll_wait`, rounded up so that a wait never returns early.
+    fn as_epoll_timeout(self) -> i32 {
+        match self.remaining() {
+            None => -1,
+            Some(left) => left.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// Sleeps while `word` holds `expected`, until a wake-up or the deadline; may return spuriously.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
+    let timeout = deadline.remaining().map(|left| libc::timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: both pointers are valid for the duration of the call (the time-out may be null).
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            timeout,
+        );
+    }
+}
+
+/// Wakes one thread that sleeps on `word`.
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address only to find sleepers.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+fn own(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor just returned by the kernel, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// An eventfd used as a flag that epoll can see.
+pub(crate) struct EventFd(OwnedFd);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<EventFd> {
+        // SAFETY: no memory is involved.
+        own(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(EventFd)
+    }
+
+    pub(crate) fn set(&self) {
+        let one = 1u64;
+        // SAFETY: the buffer is eight valid bytes. It can only fail when the counter is full, that is: set.
+        unsafe { libc::write(self.fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+
+    pub(crate) fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: the buffer is eight valid bytes. It can only fail when the flag is clear already.
+        unsafe { libc::read(self.fd(), (&raw mut count).cast(), size_of::<u64>()) };
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// What an [`Epoll`] found ready.
+pub(crate) struct Ready {
+    events: [libc::epoll_event; 16],
+    len: usize,
+}
+
+impl Ready {
+    pub(crate) fn new() -> Ready {
+        Ready { events: [libc::epoll_event { events: 0, u64: 0 }; 16], len: 0 }
+    }
+
+    /// The keys of the ready descriptors.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.events[..self.len].iter().map(|event| event.u64)
+    }
+}
+
+/// An epoll set with a built-in flag, the kick, that brings a thread out of [`Epoll::wait`].
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    kick: EventFd,
+}
+
+impl Epoll {
+    /// The key under which the kick reports itself.
+    pub(crate) const KICK: u64 = 0;
+
+    pub(crate) fn new() -> io::Result<Epoll> {
+        // SAFETY: no memory is involved.
+        let epoll = own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        let set = Epoll { epoll, kick: EventFd::new()? };
+        set.watch(set.kick.fd(), Epoll::KICK)?;
+        Ok(set)
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    pub(crate) fn watch(&self, fd: RawFd, key: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
+        // SAFETY: `event` is valid for the duration of the call.
+        match unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Stops watching `fd`. One that was closed before has left the set by itself.
+    pub(crate) fn unwatch(&self, fd: RawFd) {
+        // SAFETY: removal takes no event.
+        unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+    }
+
+    /// Sleeps until something is ready, the kick included, or the deadline; a signal ends it early.
+    pub(crate) fn wait(&self, ready: &mut Ready, deadline: Deadline) {
+        self.collect(ready, deadline.as_epoll_timeout());
+    }
+
+    /// Looks what is ready now.
+    pub(crate) fn poll(&self, ready: &mut Ready) {
+        self.collect(ready, 0);
+    }
+
+    fn collect(&self, ready: &mut Ready, timeout: i32) {
+        let room = ready.events.len() as i32;
+        // SAFETY: the buffer holds `room` events.
+        let found = unsafe { libc::epoll_wait(self.fd(), ready.events.as_mut_ptr(), room, timeout) };
+        ready.len = found.try_into().unwrap_or(0);
+    }
+
+    pub(crate) fn kick(&self) {
+        self.kick.set();
+    }
+
+    pub(crate) fn drain_kick(&self) {
+        self.kick.clear();
+    }
+}
+
+/// Runs `start` with all signals blocked, for threads that inherit this and serve no signals of the program.
+pub(crate) fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> R {
+    // SAFETY: a signal set is plain data, for which zero is a valid value.
+    let (mut all, mut former): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: both sets are valid for the duration of the calls.
+    unsafe {
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut former);
+    }
+    let result = start();
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &former, std::ptr::null_mut()) };
+    result
+}

@@ -1,0 +1,5 @@
+//! The I/O core as a driver and a program see it, with a fake device: an eventfd that completes requests.
+
+mod device;
+mod port;
+mod request;

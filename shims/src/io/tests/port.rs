@@ -1,0 +1,419 @@
+//! Completion ports.
+
+use super::device::*;
+use crate::error::*;
+use crate::io::port::*;
+use crate::io::{File, Overlapped, STATUS_CANCELLED};
+use crate::object::RawHandle;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+fn bind(file: &Arc<File>, port: RawHandle, key: usize) -> RawHandle {
+    let handle = file.handle();
+    let bound = ndw_CreateIoCompletionPort(handle, port, key, 0);
+    close(handle);
+    bound
+}
+
+#[test]
+fn packets_come_in_the_order_of_posting() {
+    let port = port(0);
+    (0..100).for_each(|n| post(port, n, n as usize + 1));
+    for n in 0..100 {
+        let expected = Dequeued { ok: true, key: n as usize + 1, bytes: n, overlapped: 0, error: 0 };
+        assert_eq!(dequeue(port, 0), expected);
+    }
+    let nothing = Dequeued { ok: false, key: 77, bytes: 77, overlapped: 0, error: WAIT_TIMEOUT };
+    assert_eq!(dequeue(port, 0), nothing);
+    assert_eq!(dequeue(port, 20), nothing);
+    close(port);
+    assert_eq!(dequeue(port, 0).error, ERROR_INVALID_HANDLE);
+}
+
+#[test]
+fn completions_of_a_bound_file_become_packets() {
+    let (file, port) = (File::new().unwrap(), port(1));
+    // One source before the binding, one after.
+    let (before, _one) = Device::new(&file);
+    assert_eq!(bind(&file, port, 42), port);
+    assert_eq!(bind(&file, port, 43), RawHandle::NULL);
+    assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+    let (after, _two) = Device::new(&file);
+    let event = event(true);
+    let mut ov = overlapped(event);
+    for device in [before, after] {
+        device.start(&file, &mut *ov);
+        assert_eq!(dequeue(port, 0).error, WAIT_TIMEOUT);
+        device.finish(0, 9);
+        let address = (&raw const *ov).addr();
+        assert_eq!(
+            dequeue(port, u32::MAX),
+            Dequeued { ok: true, key: 42, bytes: 9, overlapped: address, error: 0 }
+        );
+        assert_eq!(wait(event, 0), 0);
+        device.start(&file, &mut *ov);
+        device.finish(STATUS_CANCELLED, 0);
+        let failed = dequeue(port, u32::MAX);
+        assert_eq!((failed.ok, failed.overlapped, failed.error), (false, address, ERROR_OPERATION_ABORTED));
+    }
+    close(event);
+    close(port);
+}
+
+#[test]
+fn success_classes_are_success_and_no_failure_looks_like_a_time_out() {
+    let (file, port) = (File::new().unwrap(), port(1));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 0);
+    let mut ov = overlapped(RawHandle::NULL);
+    // ND_TIMEOUT is in the success class, ND_BUFFER_OVERFLOW is a warning, ND_IO_TIMEOUT an error.
+    for (status, ok) in [(0x102, true), (0x8000_0005_u32 as i32, false), (0xC000_00B5_u32 as i32, false)] {
+        device.start(&file, &mut *ov);
+        device.finish(status, 0);
+        let packet = dequeue(port, 10_000);
+        assert_eq!((packet.ok, packet.overlapped), (ok, (&raw const *ov).addr()));
+        assert_ne!(packet.error, WAIT_TIMEOUT);
+    }
+    close(port);
+}
+
+#[test]
+fn a_tagged_event_is_set_and_nothing_is_queued() {
+    let (file, port, event) = (File::new().unwrap(), port(1), event(true));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 0);
+    let mut ov = overlapped(RawHandle(event.0 | 1));
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    assert_eq!(wait(RawHandle(event.0 | 1), 10_000), 0);
+    assert_eq!(dequeue(port, 0).error, WAIT_TIMEOUT);
+    close(event);
+    close(port);
+}
+
+#[test]
+fn a_closed_port_whose_files_live_on() {
+    let (file, port) = (File::new().unwrap(), port(1));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 0);
+    close(port);
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    // SAFETY: a valid OVERLAPPED of a started operation.
+    assert_eq!(unsafe { crate::io::result(&file, &*ov, true) }, 0);
+}
+
+#[test]
+fn closing_a_port_ends_the_waits() {
+    for bound in [false, true] {
+        let port = port(1);
+        let file = File::new().unwrap();
+        let _source = bound.then(|| {
+            bind(&file, port, 0);
+            Device::new(&file)
+        });
+        let waiters: Vec<_> = (0..3).map(|_| later(0, move || dequeue(port, u32::MAX))).collect();
+        std::thread::sleep(Duration::from_millis(30));
+        close(port);
+        for waiter in waiters {
+            let end = waiter.join().unwrap();
+            assert_eq!((end.ok, end.overlapped, end.error), (false, 0, ERROR_ABANDONED_WAIT_0));
+        }
+    }
+}
+
+/// Starts a thread that waits on `port`, and returns once it does.
+fn waiter(port: RawHandle, name: usize, log: &mpsc::Sender<(usize, Dequeued)>) {
+    let log = log.clone();
+    std::thread::spawn(move || log.send((name, dequeue(port, 10_000))).unwrap());
+    std::thread::sleep(Duration::from_millis(30));
+}
+
+#[test]
+fn the_last_thread_to_wait_is_served_first() {
+    for bound in [false, true] {
+        let (port, file) = (port(8), File::new().unwrap());
+        let _source = bound.then(|| {
+            bind(&file, port, 0);
+            Device::new(&file)
+        });
+        let (log, order) = mpsc::channel();
+        (0..3).for_each(|name| waiter(port, name, &log));
+        for name in [2, 1, 0] {
+            post(port, 0, name);
+            let (served, packet) = order.recv().unwrap();
+            assert_eq!((served, packet.key), (name, name));
+        }
+        close(port);
+    }
+}
+
+#[test]
+fn a_packet_for_a_waiting_thread_cannot_be_stolen() {
+    let port = port(8);
+    for _ in 0..20 {
+        let (log, order) = mpsc::channel();
+        let other = std::thread::spawn(move || log.send(dequeue(port, 10_000)).unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+        post(port, 0, 1);
+        assert_eq!(dequeue(port, 0).error, WAIT_TIMEOUT);
+        assert_eq!(order.recv().unwrap().key, 1);
+        other.join().unwrap();
+    }
+    close(port);
+}
+
+#[test]
+fn a_thread_takes_what_it_served_itself() {
+    let (file, port) = (File::new().unwrap(), port(8));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 5);
+    let (log, order) = mpsc::channel();
+    // The first waiter leads, so it serves the device, although the second one would be next in line.
+    (0..2).for_each(|name| waiter(port, name, &log));
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    assert_eq!(order.recv().unwrap().0, 0);
+    post(port, 0, 6);
+    assert_eq!(order.recv().unwrap().0, 1);
+    close(port);
+}
+
+#[test]
+fn no_more_threads_run_than_the_limit() {
+    let port = port(2);
+    let (running, most, done) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let threads: Vec<_> = (0..6)
+        .map(|_| {
+            let (running, most, done) = (running.clone(), most.clone(), done.clone());
+            std::thread::spawn(move || {
+                while dequeue(port, u32::MAX).key != 0 {
+                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::hint::black_box((0..2000).fold(0u64, |a, b| a ^ b));
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    (0..500).for_each(|_| post(port, 0, 1));
+    (0..6).for_each(|_| post(port, 0, 0));
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(done.load(Ordering::SeqCst), 500);
+    // A thread that is preempted for long may be taken for blocked, which lets one more run.
+    assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
+    close(port);
+}
+
+#[test]
+fn a_thread_that_waits_elsewhere_makes_room_for_another() {
+    let (port, event) = (port(1), event(false));
+    let first = std::thread::spawn(move || {
+        assert_eq!(dequeue(port, 10_000).key, 1);
+        assert_eq!(wait(event, 10_000), 0);
+    });
+    let second = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(dequeue(port, 10_000).key, 2);
+        crate::object::event::ndw_SetEvent(event);
+    });
+    post(port, 0, 1);
+    std::thread::sleep(Duration::from_millis(40));
+    post(port, 0, 2);
+    first.join().unwrap();
+    second.join().unwrap();
+    close(event);
+    close(port);
+}
+
+#[test]
+fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
+    let port = port(1);
+    let (blocked, release) = mpsc::channel();
+    let first = std::thread::spawn(move || {
+        assert_eq!(dequeue(port, 10_000).key, 1);
+        // A wait that the library knows nothing of.
+        release.recv().unwrap()
+    });
+    let second = later(20, move || dequeue(port, 10_000).key);
+    post(port, 0, 1);
+    std::thread::sleep(Duration::from_millis(40));
+    post(port, 0, 2);
+    assert_eq!(second.join().unwrap(), 2);
+    blocked.send(()).unwrap();
+    first.join().unwrap();
+    close(port);
+}
+
+#[test]
+fn several_packets_at_once() {
+    let port = port(1);
+    let mut entries: [OverlappedEntry; 4] = std::array::from_fn(|_| OverlappedEntry {
+        key: 0,
+        overlapped: std::ptr::null_mut(),
+        internal: 7,
+        bytes: 0,
+    });
+    let mut removed = 9;
+    (0..6).for_each(|n| post(port, n, n as usize));
+    // SAFETY: the array has four entries.
+    let mut get = |count, millis| unsafe {
+        let ok = ndw_GetQueuedCompletionStatusEx(port, entries.as_mut_ptr(), count, &mut removed, millis, 1);
+        (ok, removed, entries.iter().map(|entry| entry.key).collect::<Vec<_>>(), last_error())
+    };
+    let (ok, removed, keys, _) = get(4, 0);
+    assert_eq!((ok, removed, keys), (1, 4, vec![0, 1, 2, 3]));
+    let (ok, removed, keys, _) = get(4, u32::MAX);
+    assert_eq!((ok, removed, &keys[..2]), (1, 2, &[4, 5][..]));
+    let (ok, removed, _, error) = get(4, 0);
+    assert_eq!((ok, removed, error), (0, 0, WAIT_TIMEOUT));
+    assert_eq!((get(0, 0).0, last_error()), (0, ERROR_INVALID_PARAMETER));
+    close(port);
+}
+
+#[test]
+fn wrong_parameters() {
+    let port = port(0);
+    let create = |file, existing| {
+        assert_eq!(ndw_CreateIoCompletionPort(file, existing, 0, 0), RawHandle::NULL);
+        last_error()
+    };
+    assert_eq!(create(RawHandle::INVALID, port), ERROR_INVALID_PARAMETER);
+    assert_eq!(create(port, port), ERROR_INVALID_HANDLE);
+    assert_eq!(create(RawHandle(12), port), ERROR_INVALID_HANDLE);
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    assert_eq!(create(handle, handle), ERROR_INVALID_HANDLE);
+    // Both in one call.
+    let own = ndw_CreateIoCompletionPort(handle, RawHandle::NULL, 3, 1);
+    assert_ne!(own, RawHandle::NULL);
+    [port, handle, own].into_iter().for_each(close);
+    assert_eq!(ndw_PostQueuedCompletionStatus(port, 0, 0, std::ptr::null_mut()), 0);
+    assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+}
+
+static CALLED: Mutex<Vec<(u32, u32, usize)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn callback(status: u32, bytes: u32, ov: *mut Overlapped) {
+    CALLED.lock().unwrap().push((status, bytes, ov.addr()));
+}
+
+#[test]
+fn callbacks_get_the_nt_status() {
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    let (device, _registration) = Device::new(&file);
+    // SAFETY: a function lives for ever.
+    let bind = || unsafe { ndw_BindIoCompletionCallback(handle, Some(callback), 0) };
+    assert_eq!(bind(), 1);
+    assert_eq!(bind(), 0);
+    assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+    let mut ov = overlapped(RawHandle::NULL);
+    let address = (&raw const *ov).addr();
+    for (turn, status) in [(1, 0), (2, 0xC000_0120_u32), (3, 0xC000_020C)] {
+        device.start(&file, &mut *ov);
+        device.finish(status as i32, 3);
+        let begun = Instant::now();
+        while CALLED.lock().unwrap().len() < turn {
+            assert!(begun.elapsed() < Duration::from_secs(10));
+            std::thread::yield_now();
+        }
+        assert_eq!(CALLED.lock().unwrap()[turn - 1], (status, 3, address));
+    }
+    close(handle);
+}
+
+fn readable(fd: i32, millis: i32) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    unsafe { libc::poll(&mut poll, 1, millis) == 1 }
+}
+
+#[test]
+fn the_descriptor_of_a_port_shows_work() {
+    let (file, port) = (File::new().unwrap(), port(0));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 1);
+    let fd = ndcompat_port_fd(port);
+    assert!(fd >= 0 && !readable(fd, 0));
+    post(port, 0, 2);
+    assert!(readable(fd, 0));
+    assert_eq!(dequeue(port, 0).key, 2);
+    assert!(!readable(fd, 0));
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    assert!(readable(fd, 10_000));
+    assert_eq!(dequeue(port, 0).key, 1);
+    assert!(!readable(fd, 0));
+    close(port);
+    assert_eq!(ndcompat_port_fd(port), -1);
+    assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+}
+
+#[test]
+fn the_descriptor_of_an_event_shows_completions() {
+    let file = File::new().unwrap();
+    let (device, _registration) = Device::new(&file);
+    let event = event(false);
+    let fd = crate::object::event::ndcompat_event_fd(event);
+    assert!(!readable(fd, 0));
+    let mut ov = overlapped(event);
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    assert!(readable(fd, 10_000));
+    assert_eq!(wait(event, 0), 0);
+    assert!(!readable(fd, 0));
+    close(event);
+}
+
+/// Threads post, serve completions and take packets all at once: nothing is lost, nothing comes twice.
+#[test]
+fn every_packet_arrives_once() {
+    const EACH: usize = 4000;
+    let port = port(3);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let takers: Vec<_> = (0..4)
+        .map(|n| {
+            let taken = taken.clone();
+            std::thread::spawn(move || {
+                loop {
+                    let packet = dequeue(port, if n == 0 { 1 } else { u32::MAX });
+                    match packet.key {
+                        _ if packet.error == WAIT_TIMEOUT => {}
+                        0 => break,
+                        _ => assert!(taken.fetch_add(1, Ordering::SeqCst) < 4 * EACH),
+                    }
+                }
+            })
+        })
+        .collect();
+    let posters = (0..2).map(|_| std::thread::spawn(move || (0..EACH).for_each(|_| post(port, 1, 1))));
+    let drivers = (0..2).map(|_| {
+        std::thread::spawn(move || {
+            let file = File::new().unwrap();
+            let (device, registration) = Device::new(&file);
+            bind(&file, port, 2);
+            let mut ovs: Vec<_> = (0..EACH).map(|_| overlapped(RawHandle::NULL)).collect();
+            for ov in &mut ovs {
+                device.start(&file, &mut **ov);
+                device.finish(0, 0);
+            }
+            let pending = |ov: &Overlapped| ov.internal.load(Ordering::Acquire) == 0x103;
+            while ovs.iter().any(|ov| pending(ov)) {
+                std::thread::yield_now();
+            }
+            drop(registration);
+        })
+    });
+    let workers: Vec<_> = posters.chain(drivers).collect();
+    workers.into_iter().for_each(|thread| thread.join().unwrap());
+    (0..4).for_each(|_| post(port, 0, 0));
+    takers.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(taken.load(Ordering::SeqCst), 4 * EACH);
+    close(port);
+}

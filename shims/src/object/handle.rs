@@ -1,0 +1,223 @@
+//! The handle table.
+//!
+//! A handle is a number below 2^31 and a multiple of four, as on Windows, where programs keep handles in 32 bits
+//! and tag the two low bits. It is made of a slot's index and of the slot's generation, so that a handle that was
+//! closed, or never opened, is found out.
+
+use super::{Object, RawHandle, guard_bool};
+use crate::error::*;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use super::thread;
+
+/// Shards keep threads that look up different handles off each other's cache lines.
+const SHARDS: u32 = 16;
+const INDEX_BITS: u32 = 20;
+const GENERATION_BITS: u32 = 9;
+/// A slot is used again only after this many others were freed, so that generations last.
+const RESTING: usize = 64;
+
+#[derive(Default)]
+struct Shard {
+    slots: Vec<Slot>,
+    free: VecDeque<u32>,
+}
+
+struct Slot {
+    generation: u32,
+    object: Option<Object>,
+}
+
+#[repr(align(128))]
+struct Aligned(RwLock<Shard>);
+
+static TABLE: [Aligned; SHARDS as usize] =
+    [const { Aligned(RwLock::new(Shard { slots: Vec::new(), free: VecDeque::new() })) }; SHARDS as usize];
+
+fn write(shard: u32) -> RwLockWriteGuard<'static, Shard> {
+    TABLE[shard as usize].0.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a handle points: shard, position in the shard, generation.
+fn decode(handle: RawHandle) -> Option<(u32, usize, u32)> {
+    let value = u32::try_from(handle.0).ok()? >> 2;
+    let index = value & ((1 << INDEX_BITS) - 1);
+    Some((index % SHARDS, (index / SHARDS) as usize, value >> INDEX_BITS))
+}
+
+impl Shard {
+    fn slot(&mut self, position: usize, generation: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(position).filter(|slot| slot.generation == generation && slot.object.is_some())
+    }
+}
+
+/// Opens a handle to `object`; `NULL` when the table is full.
+pub(crate) fn open(object: Object) -> RawHandle {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    let number = TURN.fetch_add(1, Ordering::Relaxed) % SHARDS;
+    let mut shard = write(number);
+    let position = match shard.free.front() {
+        Some(&position) if shard.free.len() > RESTING => {
+            shard.free.pop_front();
+            position
+        }
+        _ if shard.slots.len() < (1 << INDEX_BITS) / SHARDS as usize => {
+            shard.slots.push(Slot { generation: 0, object: None });
+            shard.slots.len() as u32 - 1
+        }
+        _ => match shard.free.pop_front() {
+            Some(position) => position,
+            None => return RawHandle::NULL,
+        },
+    };
+    let slot = &mut shard.slots[position as usize];
+    // Generation 0 is left out, so that no handle is a small number, let alone NULL.
+    slot.generation = slot.generation % ((1 << GENERATION_BITS) - 1) + 1;
+    slot.object = Some(object);
+    let index = position * SHARDS + number;
+    RawHandle((((slot.generation << INDEX_BITS) | index) << 2) as usize)
+}
+
+/// What `handle` names. Pseudo handles are not looked at.
+pub(crate) fn get(handle: RawHandle) -> Option<Object> {
+    let (shard, position, generation) = decode(handle)?;
+    let shard = TABLE[shard as usize].0.read().unwrap_or_else(PoisonError::into_inner);
+    let slot = shard.slots.get(position)?;
+    if slot.generation == generation { slot.object.clone() } else { None }
+}
+
+/// Takes `handle` out of the table.
+fn close(handle: RawHandle) -> Option<Object> {
+    let (number, position, generation) = decode(handle)?;
+    let mut shard = write(number);
+    let object = shard.slot(position, generation)?.object.take();
+    shard.free.push_back(position as u32);
+    object
+}
+
+/// `GetCurrentThread()`.
+pub(super) const CURRENT_THREAD: RawHandle = RawHandle(usize::MAX - 1);
+
+/// Like [`get`], and knows the pseudo handle of the current thread.
+pub(super) fn resolve(handle: RawHandle) -> Option<Object> {
+    if handle == CURRENT_THREAD { Some(Object::Thread(thread::current())) } else { get(handle) }
+}
+
+/// `CloseHandle`: closing a pseudo handle does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_CloseHandle(handle: RawHandle) -> i32 {
+    guard_bool(|| {
+        if handle == RawHandle::INVALID || handle == CURRENT_THREAD {
+            return Ok(());
+        }
+        // The object may end here: after the table's lock is released.
+        close(handle).map(drop).ok_or(ERROR_INVALID_HANDLE)
+    })
+}
+
+/// `DUPLICATE_CLOSE_SOURCE`.
+const DUPLICATE_CLOSE_SOURCE: u32 = 1;
+
+/// `DuplicateHandle`, within this process. Access rights and inheritance mean nothing here.
+///
+/// # Safety
+/// `target` must be null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_DuplicateHandle(
+    source_process: RawHandle,
+    source: RawHandle,
+    target_process: RawHandle,
+    target: *mut RawHandle,
+    _access: u32,
+    _inherit: i32,
+    options: u32,
+) -> i32 {
+    guard_bool(|| {
+        let here = |process| process == RawHandle::INVALID;
+        if !here(source_process) || !here(target_process) {
+            return Err(ERROR_INVALID_HANDLE);
+        }
+        let object = resolve(source).ok_or(ERROR_INVALID_HANDLE)?;
+        if !target.is_null() {
+            let duplicate = open(object);
+            if duplicate == RawHandle::NULL {
+                return Err(ERROR_TOO_MANY_OPEN_FILES);
+            }
+            // SAFETY: the caller vouches for `target`.
+            unsafe { target.write(duplicate) };
+        }
+        if options & DUPLICATE_CLOSE_SOURCE != 0 {
+            close(source);
+        }
+        Ok(())
+    })
+}
+
+/// `GetCurrentProcess`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_GetCurrentProcess() -> RawHandle {
+    RawHandle::INVALID
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::signal::Signal;
+
+    fn event() -> RawHandle {
+        open(Object::Event(Signal::new(false, false)))
+    }
+
+    #[test]
+    fn handles_look_like_windows_handles() {
+        let handle = event();
+        assert!(handle.0 != 0 && handle.0 < 1 << 31 && handle.0.is_multiple_of(4));
+        assert!(get(handle).is_some());
+        assert_eq!(ndw_CloseHandle(handle), 1);
+    }
+
+    #[test]
+    fn the_two_low_bits_do_not_matter() {
+        let handle = event();
+        assert!(get(RawHandle(handle.0 | 3)).is_some());
+        assert_eq!(ndw_CloseHandle(RawHandle(handle.0 | 1)), 1);
+        assert!(get(handle).is_none());
+    }
+
+    #[test]
+    fn stale_and_foreign_handles_are_found_out() {
+        let stale = event();
+        assert_eq!(ndw_CloseHandle(stale), 1);
+        // Enough to bring the slot into use again several times.
+        for _ in 0..20_000 {
+            let other = event();
+            assert_ne!(other, stale);
+            assert!(get(stale).is_none());
+            assert_eq!(ndw_CloseHandle(other), 1);
+        }
+        for foreign in [0, 4, 0x7fff_fffc, 0xffff_fffc, usize::MAX - 7, 0x7fff_1234_5678] {
+            set_last_error(0);
+            assert_eq!(ndw_CloseHandle(RawHandle(foreign)), 0, "{foreign:#x}");
+            assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+        }
+        assert_eq!(ndw_CloseHandle(stale), 0);
+    }
+
+    #[test]
+    fn a_duplicate_outlives_its_source() {
+        let source = event();
+        let mut target = RawHandle::NULL;
+        let me = ndw_GetCurrentProcess();
+        // SAFETY: the target is a local variable.
+        let duplicate =
+            |options, target| unsafe { ndw_DuplicateHandle(me, source, me, target, 0, 0, options) };
+        assert_eq!(duplicate(DUPLICATE_CLOSE_SOURCE | 2, &mut target), 1);
+        assert!(get(source).is_none());
+        assert!(get(target).is_some());
+        assert_eq!(duplicate(2, &mut target), 0);
+        assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+        assert_eq!(ndw_CloseHandle(target), 1);
+    }
+}
