@@ -1,0 +1,319 @@
+//! Addresses as text: `WSAStringToAddress`, `WSAAddressToString`, `InetPton`, `InetNtop`.
+
+use super::address::{display, parse, read_sockaddr, sockaddr_size, write_sockaddr};
+use super::outcome;
+use crate::error::*;
+use crate::text::{self, Wchar};
+use libc::{AF_INET, AF_INET6, sockaddr};
+use std::ffi::{c_char, c_void};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Text to address. The target stays as it is on errors.
+///
+/// # Safety
+/// `length` is NULL or readable and writable, `target` is NULL or has room for `*length` bytes.
+unsafe fn string_to_address(
+    text: Option<String>,
+    family: i32,
+    target: *mut sockaddr,
+    length: *mut i32,
+) -> Result<(), u32> {
+    // SAFETY: NULL or valid by the contract.
+    let length = unsafe { length.as_mut() }.filter(|_| !target.is_null()).ok_or(WSAEFAULT)?;
+    let text = text.ok_or(WSAEINVAL)?;
+    let size = sockaddr_size(family).ok_or(WSAEINVAL)?;
+    if usize::try_from(*length).is_ok_and(|room| room >= size) {
+        let address = parse(&text, family).ok_or(WSAEINVAL)?;
+        *length = size as i32;
+        // SAFETY: there is room for the structure of the family.
+        unsafe { write_sockaddr(address, target, &mut { size }) }
+    } else {
+        *length = size as i32;
+        Err(WSAEFAULT)
+    }
+}
+
+/// Hands an address out as text. `length` counts characters with the NUL.
+///
+/// # Safety
+/// `address` is NULL or has `size` bytes, `length` is NULL or valid, `buffer` is NULL or has `*length` units.
+unsafe fn address_to_string<T: Copy + Default>(
+    address: *const sockaddr,
+    size: u32,
+    buffer: *mut T,
+    length: *mut u32,
+    encode: impl FnOnce(String) -> Vec<T>,
+) -> Result<(), u32> {
+    // SAFETY: NULL or valid by the contract.
+    let length = unsafe { length.as_mut() }.ok_or(WSAEFAULT)?;
+    if address.is_null() {
+        return Err(WSAEFAULT);
+    }
+    // SAFETY: `size` bytes by the contract. An address that is cut off is an invalid argument here.
+    let address = unsafe { read_sockaddr(address, size as usize) }.map_err(|_| WSAEINVAL)?;
+    let text = encode(display(address));
+    let room = std::mem::replace(length, text.len() as u32 + 1);
+    // SAFETY: the room is promised by the contract.
+    if unsafe { text::store(&text, buffer, room as usize) } { Ok(()) } else { Err(WSAEFAULT) }
+}
+
+/// The bytes of an address in the strict form, `Ok(None)` when the text is none.
+fn pton(family: i32, text: Option<String>) -> Result<Option<Vec<u8>>, u32> {
+    let text = text.ok_or(WSAEFAULT)?;
+    match family {
+        AF_INET => Ok(text.parse::<Ipv4Addr>().ok().map(|ip| ip.octets().into())),
+        AF_INET6 => Ok(text.parse::<Ipv6Addr>().ok().map(|ip| ip.octets().into())),
+        _ => Err(WSAEAFNOSUPPORT),
+    }
+}
+
+/// # Safety
+/// `target` is NULL or has room for an address of the family.
+unsafe fn pton_result(result: Result<Option<Vec<u8>>, u32>, target: *mut c_void) -> i32 {
+    let result = result.and_then(|bytes| if target.is_null() { Err(WSAEFAULT) } else { Ok(bytes) });
+    match result {
+        Ok(Some(bytes)) => {
+            // SAFETY: room by the contract.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.cast(), bytes.len()) };
+            1
+        }
+        Ok(None) => 0,
+        Err(code) => {
+            set_last_error(code);
+            -1
+        }
+    }
+}
+
+/// # Safety
+/// `source` is NULL or an address of the family.
+unsafe fn ntop(family: i32, source: *const c_void) -> Result<String, u32> {
+    match family {
+        AF_INET | AF_INET6 if source.is_null() => Err(WSAEFAULT),
+        // SAFETY: an address of 4 bytes by the contract.
+        AF_INET => Ok(Ipv4Addr::from(unsafe { source.cast::<[u8; 4]>().read() }).to_string()),
+        // SAFETY: an address of 16 bytes by the contract.
+        AF_INET6 => Ok(Ipv6Addr::from(unsafe { source.cast::<[u8; 16]>().read() }).to_string()),
+        _ => Err(WSAEAFNOSUPPORT),
+    }
+}
+
+/// # Safety
+/// `buffer` is NULL or has room for `size` units.
+unsafe fn ntop_result<T: Copy + Default>(text: Result<Vec<T>, u32>, buffer: *mut T, size: usize) -> *const T {
+    let stored = text.and_then(|text| {
+        // SAFETY: the room is promised by the contract.
+        let stored = unsafe { text::store(&text, buffer, size) };
+        if stored { Ok(()) } else { Err(ERROR_INVALID_PARAMETER) }
+    });
+    match stored {
+        Ok(()) => buffer,
+        Err(code) => {
+            set_last_error(code);
+            std::ptr::null()
+        }
+    }
+}
+
+/// `WSAStringToAddressW`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSAStringToAddressW(
+    string: *const Wchar,
+    family: i32,
+    _protocol: *const c_void,
+    address: *mut sockaddr,
+    length: *mut i32,
+) -> i32 {
+    // SAFETY: the function's contract.
+    outcome(unsafe { string_to_address(text::string_from_wide(string), family, address, length) })
+}
+
+/// `WSAStringToAddressA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSAStringToAddressA(
+    string: *const c_char,
+    family: i32,
+    _protocol: *const c_void,
+    address: *mut sockaddr,
+    length: *mut i32,
+) -> i32 {
+    // SAFETY: the function's contract.
+    outcome(unsafe { string_to_address(text::string_from_narrow(string), family, address, length) })
+}
+
+/// `WSAAddressToStringW`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSAAddressToStringW(
+    address: *const sockaddr,
+    size: u32,
+    _protocol: *const c_void,
+    string: *mut Wchar,
+    length: *mut u32,
+) -> i32 {
+    // SAFETY: the function's contract.
+    outcome(unsafe { address_to_string(address, size, string, length, |text| text::to_wide(&text)) })
+}
+
+/// `WSAAddressToStringA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSAAddressToStringA(
+    address: *const sockaddr,
+    size: u32,
+    _protocol: *const c_void,
+    string: *mut c_char,
+    length: *mut u32,
+) -> i32 {
+    // SAFETY: the function's contract.
+    outcome(unsafe { address_to_string(address, size, string.cast(), length, String::into_bytes) })
+}
+
+/// `InetPtonW`: 1, 0 when the text is no address, -1 on errors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_InetPtonW(family: i32, string: *const Wchar, address: *mut c_void) -> i32 {
+    // SAFETY: the function's contract.
+    unsafe { pton_result(pton(family, text::string_from_wide(string)), address) }
+}
+
+/// `InetPtonA`: 1, 0 when the text is no address, -1 on errors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_InetPtonA(family: i32, string: *const c_char, address: *mut c_void) -> i32 {
+    // SAFETY: the function's contract.
+    unsafe { pton_result(pton(family, text::string_from_narrow(string)), address) }
+}
+
+/// `InetNtopW`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_InetNtopW(
+    family: i32,
+    address: *const c_void,
+    string: *mut Wchar,
+    size: usize,
+) -> *const Wchar {
+    // SAFETY: the function's contract.
+    unsafe { ntop_result(ntop(family, address).map(|text| text::to_wide(&text)), string, size) }
+}
+
+/// `InetNtopA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_InetNtopA(
+    family: i32,
+    address: *const c_void,
+    string: *mut c_char,
+    size: usize,
+) -> *const c_char {
+    // SAFETY: the function's contract.
+    unsafe { ntop_result(ntop(family, address).map(String::into_bytes), string.cast(), size).cast() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::w;
+    use std::ptr::{null, null_mut};
+
+    const UNTOUCHED: [u8; 28] = [0xAA; 28];
+
+    fn to_address(text: &str, family: i32, room: i32) -> (i32, u32, i32, [u8; 28]) {
+        let (mut bytes, mut length) = (UNTOUCHED, room);
+        set_last_error(0);
+        // SAFETY: a terminated string, and no more room told than there is.
+        let result = unsafe {
+            let target = bytes.as_mut_ptr().cast();
+            ndw_WSAStringToAddressW(w(text).as_ptr(), family, null(), target, &mut length)
+        };
+        (result, last_error(), length, bytes)
+    }
+
+    #[test]
+    fn a_string_becomes_an_address() {
+        let (result, _, length, bytes) = to_address("10.1.2.3:258", AF_INET, 28);
+        assert_eq!((result, length), (0, 16));
+        assert_eq!(bytes[..16], [2, 0, 1, 2, 10, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let (result, _, length, bytes) = to_address("[fe80::9%5]:258", AF_INET6, 28);
+        assert_eq!((result, length), (0, 28));
+        assert_eq!((bytes[2..4].to_vec(), bytes[8], bytes[23], bytes[24]), (vec![1, 2], 0xFE, 9, 5));
+    }
+
+    #[test]
+    fn errors_leave_the_target_alone() {
+        for (text, family, room, error, length) in [
+            ("nonsense", AF_INET, 28, WSAEINVAL, 28),
+            ("1.2.3.4", AF_INET6, 28, WSAEINVAL, 28),
+            ("1.2.3.4", 23, 28, WSAEINVAL, 28),
+            ("1.2.3.4", AF_INET, 15, WSAEFAULT, 16),
+            ("::1", AF_INET6, 16, WSAEFAULT, 28),
+            ("1.2.3.4", AF_INET, -1, WSAEFAULT, 16),
+        ] {
+            assert_eq!(to_address(text, family, room), (-1, error, length, UNTOUCHED), "{text} {room}");
+        }
+        // SAFETY: NULL is refused.
+        unsafe {
+            let mut length = 16;
+            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".as_ptr(), 2, null(), null_mut(), &mut length), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+            let mut bytes = UNTOUCHED;
+            let target = bytes.as_mut_ptr().cast();
+            assert_eq!(ndw_WSAStringToAddressA(null(), 2, null(), target, &mut length), -1);
+            assert_eq!(last_error(), WSAEINVAL);
+            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".as_ptr(), 2, null(), target, null_mut()), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+        }
+    }
+
+    #[test]
+    fn an_address_becomes_a_string() {
+        let (_, _, _, bytes) = to_address("10.1.2.3:80", AF_INET, 28);
+        let (mut buffer, mut length) = ([9; 16], 11);
+        // SAFETY: no more room told than there is.
+        unsafe {
+            let (source, target) = (bytes.as_ptr().cast(), buffer.as_mut_ptr());
+            assert_eq!(ndw_WSAAddressToStringW(source, 16, null(), target, &mut length), -1);
+            assert_eq!((last_error(), length, buffer), (WSAEFAULT, 12, [9; 16]));
+            assert_eq!(ndw_WSAAddressToStringW(source, 16, null(), target, &mut length), 0);
+            assert_eq!((length, &buffer[..12]), (12, &w("10.1.2.3:80")[..]));
+            assert_eq!(ndw_WSAAddressToStringW(source, 15, null(), target, &mut length), -1);
+            assert_eq!(last_error(), WSAEINVAL);
+            let mut narrow = [0u8; 16];
+            assert_eq!(
+                ndw_WSAAddressToStringA(source, 28, null(), narrow.as_mut_ptr().cast(), &mut length),
+                0
+            );
+            assert_eq!(&narrow[..12], b"10.1.2.3:80\0");
+            assert_eq!(ndw_WSAAddressToStringA(null(), 16, null(), null_mut(), &mut length), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+        }
+    }
+
+    #[test]
+    fn pton_is_strict() {
+        let mut bytes = [0u8; 16];
+        let target = bytes.as_mut_ptr().cast();
+        // SAFETY: room for either family.
+        unsafe {
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".as_ptr(), target), 1);
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3".as_ptr(), target), 0);
+            assert_eq!(ndw_InetPtonW(AF_INET, w("1.2.3.4:5").as_ptr(), target), 0);
+            assert_eq!(ndw_InetPtonA(99, c"1.2.3.4".as_ptr(), target), -1);
+            assert_eq!(last_error(), WSAEAFNOSUPPORT);
+            assert_eq!(ndw_InetPtonA(AF_INET, null(), target), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+            assert_eq!(bytes[..4], [1, 2, 3, 4]);
+            assert_eq!(ndw_InetPtonW(AF_INET6, w("::2").as_ptr(), bytes.as_mut_ptr().cast()), 1);
+        }
+        assert_eq!(bytes[15], 2);
+    }
+
+    #[test]
+    fn ntop_needs_room() {
+        let (bytes, mut buffer) = ([1u8, 2, 3, 4], [0; 8]);
+        // SAFETY: an IPv4 address, and no more room told than there is.
+        unsafe {
+            let text = ndw_InetNtopW(AF_INET, bytes.as_ptr().cast(), buffer.as_mut_ptr(), 8);
+            assert_eq!((text, &buffer[..]), (buffer.as_ptr(), &w("1.2.3.4")[..]));
+            assert!(ndw_InetNtopW(AF_INET, bytes.as_ptr().cast(), buffer.as_mut_ptr(), 7).is_null());
+            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+            assert!(ndw_InetNtopA(99, bytes.as_ptr().cast(), null_mut(), 0).is_null());
+            assert_eq!(last_error(), WSAEAFNOSUPPORT);
+        }
+    }
+}
