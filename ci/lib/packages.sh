@@ -3,7 +3,8 @@
 
 declare -A PACKAGES=(
     [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
-    [test]="clang libclang-dev g++-mingw-w64-x86-64 shellcheck"
+    [samples]="clang g++-mingw-w64-x86-64"
+    [test]="libclang-dev shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
         ibverbs-providers ibverbs-utils rdmacm-utils perftest"
 )
