@@ -148,7 +148,9 @@ impl AsyncEvents {
         for queue in &queues {
             match event.kind() {
                 // Overrun is the one way a queue fails by itself; verbs does not say more.
-                IBV_EVENT_CQ_ERR if event.cq().is_some_and(|cq| queue.is(cq)) => queue.fail(Status::BUFFER_OVERFLOW),
+                IBV_EVENT_CQ_ERR if event.cq().is_some_and(|cq| queue.is(cq)) => {
+                    queue.fail(Status::BUFFER_OVERFLOW)
+                }
                 IBV_EVENT_DEVICE_FATAL => queue.fail(Status::DEVICE_REMOVED),
                 _ => {}
             }

@@ -19,12 +19,8 @@ pub(crate) fn status(wc: &ibv_wc, kind: RequestType) -> Status {
         | IBV_WC_LOC_ACCESS_ERR
         | IBV_WC_REM_ACCESS_ERR
         | IBV_WC_MW_BIND_ERR => Status::ACCESS_VIOLATION,
-        IBV_WC_RETRY_EXC_ERR
-        | IBV_WC_RNR_RETRY_EXC_ERR
-        | IBV_WC_RESP_TIMEOUT_ERR => Status::IO_TIMEOUT,
-        IBV_WC_REM_OP_ERR
-        | IBV_WC_REM_INV_REQ_ERR
-        | IBV_WC_BAD_RESP_ERR => Status::DATA_ERROR,
+        IBV_WC_RETRY_EXC_ERR | IBV_WC_RNR_RETRY_EXC_ERR | IBV_WC_RESP_TIMEOUT_ERR => Status::IO_TIMEOUT,
+        IBV_WC_REM_OP_ERR | IBV_WC_REM_INV_REQ_ERR | IBV_WC_BAD_RESP_ERR => Status::DATA_ERROR,
         IBV_WC_REM_ABORT_ERR => Status::REMOTE_ERROR,
         IBV_WC_INV_EECN_ERR | IBV_WC_INV_EEC_STATE_ERR => Status::INVALID_DEVICE_REQUEST,
         _ => Status::INTERNAL_ERROR,

@@ -3,8 +3,8 @@
 use crate::adapter::Adapter;
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
-use crate::request_queue::{Reaped, RequestQueue, reap};
 use crate::queue_pair::Core;
+use crate::request_queue::{Reaped, RequestQueue, reap};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
 use crate::verbs::{self, bindings::ibv_wc};
@@ -275,7 +275,8 @@ impl Queue {
         if let Some(status) = notification.failure() {
             return status;
         }
-        let kind = if kind == NotifyType::Solicited && self.any_for_solicited { NotifyType::Any } else { kind };
+        let kind =
+            if kind == NotifyType::Solicited && self.any_for_solicited { NotifyType::Any } else { kind };
         let first = notification.level().is_none();
         // SAFETY: passed on to the caller.
         notification.add(kind, unsafe { self.file.file().begin(ov) });
@@ -299,7 +300,8 @@ impl Queue {
         self.collect(&mut poll);
         let fresh = match notification.level() {
             Some(NotifyType::Solicited) => {
-                let wanted = |c: &Completion| c.request_type == RequestType::Receive || !c.status.is_success();
+                let wanted =
+                    |c: &Completion| c.request_type == RequestType::Receive || !c.status.is_success();
                 poll.stash.iter().skip(poll.announced).any(wanted)
             }
             _ => poll.stash.len() > poll.announced,
@@ -340,7 +342,12 @@ impl Queue {
     }
 
     /// Completes the pending notifications if something `fresh` came; then tells failed queue pairs.
-    fn conclude(&self, mut notification: MutexGuard<'_, Notification>, mut poll: MutexGuard<'_, Poll>, fresh: bool) {
+    fn conclude(
+        &self,
+        mut notification: MutexGuard<'_, Notification>,
+        mut poll: MutexGuard<'_, Poll>,
+        fresh: bool,
+    ) {
         let mut ready = Vec::new();
         if fresh {
             poll.announced = poll.stash.len();

@@ -157,7 +157,8 @@ impl State {
 
     /// The connection is over: tells all who wait, as `end` and the pending requests deserve.
     pub(crate) fn close(&mut self, end: End) -> Aftermath {
-        let mut after = Aftermath { flush: self.core.take(), hang_up: self.id.clone(), ..Aftermath::default() };
+        let mut after =
+            Aftermath { flush: self.core.take(), hang_up: self.id.clone(), ..Aftermath::default() };
         let notice = match end {
             End::Local => Status::CONNECTION_DISCONNECTED,
             End::Peer | End::Abandoned => Status::SUCCESS,

@@ -116,7 +116,9 @@ impl Connector {
         let id = match (&state.id, state.bound) {
             (Some(id), _) => id.clone(),
             // The id of a failed attempt is gone; its port may still be.
-            (None, Some(bound)) => Arc::new(self.bound_id(bound).or_else(|_| self.bound_id(bound.with_port(0)))?),
+            (None, Some(bound)) => {
+                Arc::new(self.bound_id(bound).or_else(|_| self.bound_id(bound.with_port(0)))?)
+            }
             (None, None) => return Err(Status::ADDRESS_NOT_ASSOCIATED),
         };
         core.attach(&self.this)?;
@@ -343,7 +345,9 @@ impl Connector {
         if id.is_none_or(|id| id.disconnect().is_err()) {
             self.finish_disconnect(Status::SUCCESS);
         }
-        win32::io::wait_for(self.file(), ov, DISCONNECT_PATIENCE, || self.lock().phase != Phase::Disconnecting);
+        win32::io::wait_for(self.file(), ov, DISCONNECT_PATIENCE, || {
+            self.lock().phase != Phase::Disconnecting
+        });
         Ok(())
     }
 
@@ -500,7 +504,9 @@ impl Connector {
 
     /// The way to the peer is known: ask it.
     fn send_request(&self, state: &mut State) -> Aftermath {
-        let (Some(id), Some(core)) = (state.id.clone(), state.core.clone()) else { return Aftermath::default() };
+        let (Some(id), Some(core)) = (state.id.clone(), state.core.clone()) else {
+            return Aftermath::default();
+        };
         if id.verbs() != self.adapter().context().as_ptr() {
             return state.connect_failed(Status::INVALID_ADDRESS);
         }
@@ -524,7 +530,9 @@ impl Connector {
             let Some(this) = this.upgrade() else { return };
             let mut state = this.lock();
             // The attempt may have been given up meanwhile.
-            if state.phase != Phase::Connecting || !state.id.as_ref().is_some_and(|current| Arc::ptr_eq(current, &id)) {
+            if state.phase != Phase::Connecting
+                || !state.id.as_ref().is_some_and(|current| Arc::ptr_eq(current, &id))
+            {
                 return;
             }
             let after = state.connect_failed(error.into());

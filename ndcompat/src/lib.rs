@@ -5,8 +5,8 @@
 
 pub mod adapter;
 mod completion;
-mod connection;
 pub mod completion_queue;
+mod connection;
 pub mod connector;
 mod limits;
 pub mod listener;

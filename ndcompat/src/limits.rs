@@ -78,7 +78,8 @@ impl Limits {
             max_receive_queue_depth: depth,
             max_initiator_queue_depth: depth,
             max_shared_receive_queue_depth: 0,
-            max_completion_queue_depth: (max_cqe.saturating_sub(HEADROOM) / 2).min(MAX_COMPLETION_QUEUE_DEPTH),
+            max_completion_queue_depth: (max_cqe.saturating_sub(HEADROOM) / 2)
+                .min(MAX_COMPLETION_QUEUE_DEPTH),
             inline_request_threshold: inline.min(INLINE_THRESHOLD),
             large_request_threshold: LARGE_REQUEST,
             max_caller_data: private_data.0,
@@ -138,8 +139,13 @@ fn probe_inline(context: &Arc<Context>, pd: &Arc<ProtectionDomain>) -> u32 {
     let Ok(cq) = verbs::CompletionQueue::create(context, 1, None, 0) else { return 0 };
     let cq = Arc::new(cq);
     let fits = |bytes: &u32| {
-        let cap =
-            ibv_qp_cap { max_send_wr: 1, max_recv_wr: 1, max_send_sge: 1, max_recv_sge: 1, max_inline_data: *bytes };
+        let cap = ibv_qp_cap {
+            max_send_wr: 1,
+            max_recv_wr: 1,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: *bytes,
+        };
         verbs::QueuePair::create(verbs::QueuePairConfig {
             pd: pd.clone(),
             send_cq: cq.clone(),

@@ -65,9 +65,11 @@ impl Listener {
         if state.listening {
             return Err(Status::INVALID_DEVICE_STATE);
         }
-        id.listen(if backlog == 0 { UNLIMITED } else { backlog }).map_err(|error| match error.raw_os_error() {
-            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
-            _ => Status::INSUFFICIENT_RESOURCES,
+        id.listen(if backlog == 0 { UNLIMITED } else { backlog }).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
+                _ => Status::INSUFFICIENT_RESOURCES,
+            }
         })?;
         state.listening = true;
         Ok(())
@@ -107,7 +109,8 @@ impl Listener {
             if state.waiting.is_empty() || state.queued.is_empty() {
                 return;
             }
-            let (Some(incoming), Some((request, connector))) = (state.queued.pop_front(), state.waiting.pop_front())
+            let (Some(incoming), Some((request, connector))) =
+                (state.queued.pop_front(), state.waiting.pop_front())
             else {
                 return;
             };

@@ -33,7 +33,13 @@ impl MemoryRegion {
     ///
     /// # Safety
     /// The memory must stay mapped while it is registered; `ov` must be valid.
-    pub unsafe fn register(&self, address: *mut u8, length: usize, flags: u32, ov: *mut Overlapped) -> Status {
+    pub unsafe fn register(
+        &self,
+        address: *mut u8,
+        length: usize,
+        flags: u32,
+        ov: *mut Overlapped,
+    ) -> Status {
         if address.is_null() {
             return Status::INVALID_PARAMETER;
         }
@@ -64,7 +70,9 @@ impl MemoryRegion {
             Err(error) => {
                 drop(registered);
                 let status = match error.raw_os_error() {
-                    Some(libc::EFAULT | libc::EINVAL | libc::EPERM | libc::EACCES) => Status::ACCESS_VIOLATION,
+                    Some(libc::EFAULT | libc::EINVAL | libc::EPERM | libc::EACCES) => {
+                        Status::ACCESS_VIOLATION
+                    }
                     Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
                     _ => Status::INSUFFICIENT_RESOURCES,
                 };

@@ -14,7 +14,9 @@ pub fn addresses() -> Result<Vec<SockAddr>> {
 ///
 /// The addresses of one device share its id, as the SPI asks.
 pub fn resolve_address(address: SockAddr) -> Result<u64> {
-    find(|local| local.addr.ip() == address.ip()).map(|local| local.context.node_guid()).ok_or(Status::INVALID_ADDRESS)
+    find(|local| local.addr.ip() == address.ip())
+        .map(|local| local.context.node_guid())
+        .ok_or(Status::INVALID_ADDRESS)
 }
 
 /// Opens the adapter with this id (`IND2Provider::OpenAdapter`).

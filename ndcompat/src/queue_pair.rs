@@ -69,8 +69,9 @@ const FAILED: u8 = 2;
 const MIN_SGE: u32 = 2;
 
 /// All a peer may ever do; regions and windows decide.
-const ACCESS: ibv_access_flags =
-    IBV_ACCESS_LOCAL_WRITE as ibv_access_flags | IBV_ACCESS_REMOTE_WRITE as ibv_access_flags | IBV_ACCESS_REMOTE_READ as ibv_access_flags;
+const ACCESS: ibv_access_flags = IBV_ACCESS_LOCAL_WRITE as ibv_access_flags
+    | IBV_ACCESS_REMOTE_WRITE as ibv_access_flags
+    | IBV_ACCESS_REMOTE_READ as ibv_access_flags;
 
 impl QueuePair {
     pub(crate) fn new(adapter: &Arc<Adapter>, config: QueuePairConfig) -> Result<QueuePair> {
@@ -232,7 +233,10 @@ impl Core {
     }
 
     /// The request queues that complete on `cq`.
-    pub(crate) fn queues_on<'a>(&'a self, cq: &'a Arc<verbs::CompletionQueue>) -> impl Iterator<Item = &'a RequestQueue> {
+    pub(crate) fn queues_on<'a>(
+        &'a self,
+        cq: &'a Arc<verbs::CompletionQueue>,
+    ) -> impl Iterator<Item = &'a RequestQueue> {
         let on = move |queue: &CompletionQueue| Arc::ptr_eq(queue.verbs(), cq);
         let initiator = on(&self.initiator_completion_queue).then_some(&**self.initiator);
         let receive = on(&self.receive_completion_queue).then_some(&**self.receive);

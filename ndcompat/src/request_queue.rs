@@ -73,7 +73,13 @@ impl RequestQueue {
         let this: *const RequestQueue = &*queue;
         queue.slots = (0..size)
             .map(|_| {
-                UnsafeCell::new(Slot { queue: this, context: 0, sequence: 0, kind: RequestType::Receive, silent: false })
+                UnsafeCell::new(Slot {
+                    queue: this,
+                    context: 0,
+                    sequence: 0,
+                    kind: RequestType::Receive,
+                    silent: false,
+                })
             })
             .collect();
         queue
@@ -260,7 +266,9 @@ mod tests {
         let queue = queue(3);
         let tickets: Vec<_> = (0..3).map(|i| post(&queue, i, false).unwrap()).collect();
         assert_eq!(post(&queue, 3, false).err(), Some(Status::NO_MORE_ENTRIES));
-        assert!(matches!(success(&tickets[0]), Reaped::Visible(c) if c.request_context == 0 && c.queue_pair_context == 77));
+        assert!(
+            matches!(success(&tickets[0]), Reaped::Visible(c) if c.request_context == 0 && c.queue_pair_context == 77)
+        );
         assert!(post(&queue, 3, false).is_ok());
         assert_eq!(post(&queue, 4, false).err(), Some(Status::NO_MORE_ENTRIES));
     }
@@ -301,7 +309,10 @@ mod tests {
         let queue = queue(4);
         let before = post(&queue, 1, false).unwrap();
         assert!(queue.start_flushing() && !queue.start_flushing());
-        assert_eq!(queue.post(2, RequestType::Send, true, |_| panic!("reached the device")), Ok(Posted::Flushed));
+        assert_eq!(
+            queue.post(2, RequestType::Send, true, |_| panic!("reached the device")),
+            Ok(Posted::Flushed)
+        );
         let mut flushed = Vec::new();
         queue.take_flushed(false, |c| flushed.push(c.request_context));
         assert!(flushed.is_empty(), "the device still owes the first one");

@@ -12,7 +12,8 @@ use std::ptr;
 const MAX_INLINE: usize = 1024;
 
 /// Flags of a send.
-const SEND_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::SOLICIT | op_flags::INLINE;
+const SEND_FLAGS: u32 =
+    op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::SOLICIT | op_flags::INLINE;
 /// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
 const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
 
@@ -43,12 +44,21 @@ impl QueuePair {
     /// # Safety
     /// As [`QueuePair::send`].
     #[inline]
-    pub unsafe fn write(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
+    pub unsafe fn write(
+        &self,
+        context: u64,
+        sge: &[Sge],
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Result<()> {
         if flags & !RDMA_FLAGS != 0 {
             return Err(Status::INVALID_PARAMETER_6);
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Some(Remote { address, token })) }
+        unsafe {
+            self.core.initiate(RequestType::Write, context, sge, flags, Some(Remote { address, token }))
+        }
     }
 
     /// Reads the peer's memory into `sge` (`Read`).
@@ -119,7 +129,8 @@ impl Core {
                 sge = &one;
             }
         } else {
-            let max_sge = if kind == RequestType::Read { limits.max_read_sge } else { limits.max_initiator_sge };
+            let max_sge =
+                if kind == RequestType::Read { limits.max_read_sge } else { limits.max_initiator_sge };
             check(sge, max_sge, limits.max_transfer)?;
         }
         let posted = self.initiator.post(context, kind, flags & op_flags::SILENT_SUCCESS != 0, |ticket| {

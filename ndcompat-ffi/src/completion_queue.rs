@@ -1,0 +1,92 @@
+//! `IND2CompletionQueue`.
+
+use crate::com::{HResult, Interface, Object, Table, boundary, status};
+use crate::guid::{Guid, IID_IND2CompletionQueue, IID_IND2Overlapped};
+use crate::overlapped::{OverlappedInterface, OverlappedMethods};
+use ndcompat::Status;
+use ndcompat::types::{Completion, NotifyType};
+use std::ffi::c_void;
+use std::slice;
+use std::sync::Arc;
+use win32::io::{File, Overlapped};
+
+pub(crate) struct CompletionQueue(pub Arc<ndcompat::CompletionQueue>);
+
+#[repr(C)]
+pub(crate) struct Methods {
+    overlapped: OverlappedMethods,
+    get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
+    resize: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
+    notify: unsafe extern "C" fn(*mut c_void, u32, *mut Overlapped) -> HResult,
+    get_results: unsafe extern "C" fn(*mut c_void, *mut Completion, u32) -> u32,
+}
+
+impl Interface for CompletionQueue {
+    type Methods = Methods;
+    const TABLE: &'static Table<Methods> = &Table::new(Methods {
+        overlapped: Object::<Self>::OVERLAPPED,
+        get_notify_affinity,
+        resize,
+        notify,
+        get_results,
+    });
+    const IDS: &'static [&'static Guid] = &[&IID_IND2CompletionQueue, &IID_IND2Overlapped];
+
+    fn released(&self) {
+        self.0.cancel();
+    }
+}
+
+impl OverlappedInterface for CompletionQueue {
+    fn file(&self) -> &File {
+        self.0.file()
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::CompletionQueue {
+    // SAFETY: C callers pass the object itself.
+    unsafe { &Object::<CompletionQueue>::inner(this).0 }
+}
+
+unsafe extern "C" fn get_notify_affinity(this: *mut c_void, group: *mut u16, affinity: *mut u64) -> HResult {
+    // SAFETY: C callers pass valid pointers or null.
+    let (Some(group), Some(affinity)) = (unsafe { group.as_mut() }, unsafe { affinity.as_mut() }) else {
+        return Status::INVALID_PARAMETER.0;
+    };
+    // SAFETY: the object itself.
+    (*group, *affinity) = unsafe { inner(this) }.notify_affinity();
+    Status::SUCCESS.0
+}
+
+unsafe extern "C" fn resize(this: *mut c_void, depth: u32) -> HResult {
+    // SAFETY: the object itself.
+    boundary(|| status(unsafe { inner(this) }.resize(depth)))
+}
+
+unsafe extern "C" fn notify(this: *mut c_void, kind: u32, ov: *mut Overlapped) -> HResult {
+    let kind = match kind {
+        0 => NotifyType::Errors,
+        1 => NotifyType::Any,
+        2 => NotifyType::Solicited,
+        _ => return Status::INVALID_PARAMETER_1.0,
+    };
+    if ov.is_null() {
+        return Status::INVALID_PARAMETER_2.0;
+    }
+    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
+    boundary(|| unsafe { inner(this).notify(kind, ov) }.0)
+}
+
+unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, count: u32) -> u32 {
+    if results.is_null() || count == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's array; it is only written to.
+    let results = unsafe { slice::from_raw_parts_mut(results, count as usize) };
+    // SAFETY: the object itself.
+    unsafe { inner(this) }.results(results) as u32
+}

@@ -1,0 +1,175 @@
+//! The `Nd*` helper functions (`ndsupport.h`): from an IP address to an adapter.
+
+use crate::adapter::Adapter;
+use crate::address;
+use crate::com::{HResult, Object, boundary};
+use crate::guid::{Guid, IID_INDAdapter};
+use ndcompat::verbs::SockAddr;
+use ndcompat::{Result, Status, provider};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `NdQueryAddressList`: leave out ND v2 adapters, which are all there are.
+const EXCLUDE_ND2: u32 = 4;
+
+/// How often `NdStartup` was called without its `NdCleanup`.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+fn started() -> Result<()> {
+    if STARTED.load(Ordering::Acquire) == 0 { Err(Status::DEVICE_NOT_READY) } else { Ok(()) }
+}
+
+fn answer(result: Result<()>) -> HResult {
+    result.err().unwrap_or(Status::SUCCESS).0
+}
+
+/// Must be called before the other functions; counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn NdStartup() -> HResult {
+    STARTED.fetch_add(1, Ordering::AcqRel);
+    Status::SUCCESS.0
+}
+
+/// Ends what one `NdStartup` began. `ND_DEVICE_NOT_READY` without one. Objects that exist stay usable.
+#[unsafe(no_mangle)]
+pub extern "C" fn NdCleanup() -> HResult {
+    let decrement = |count: usize| count.checked_sub(1);
+    match STARTED.fetch_update(Ordering::AcqRel, Ordering::Acquire, decrement) {
+        Ok(_) => Status::SUCCESS.0,
+        Err(_) => Status::DEVICE_NOT_READY.0,
+    }
+}
+
+/// Unloads providers that are not in use: there are none to unload.
+#[unsafe(no_mangle)]
+pub extern "C" fn NdFlushProviders() {}
+
+/// The addresses of all adapters, as a `SOCKET_ADDRESS_LIST`.
+///
+/// # Safety
+/// `length` must be valid or null, `list` null or have `*length` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NdQueryAddressList(flags: u32, list: *mut c_void, length: *mut usize) -> HResult {
+    // SAFETY: passed on to the caller.
+    boundary(|| unsafe {
+        if let Err(status) = started() {
+            return status.0;
+        }
+        let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_3.0 };
+        let addresses = if flags & EXCLUDE_ND2 != 0 { Ok(Vec::new()) } else { provider::addresses() };
+        let addresses = match addresses {
+            Ok(addresses) => addresses,
+            Err(status) => return status.0,
+        };
+        if addresses.is_empty() {
+            *length = 0;
+            return Status::SUCCESS.0;
+        }
+        let needed = address::list_size(&addresses);
+        if list.is_null() || *length < needed {
+            *length = needed;
+            return Status::BUFFER_OVERFLOW.0;
+        }
+        address::write_list(&addresses, list);
+        Status::SUCCESS.0
+    })
+}
+
+/// The local adapter address to reach a remote one from, with port 0.
+///
+/// # Safety
+/// `remote` must have `remote_length` readable bytes, `length` be valid, `local` have `*length` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NdResolveAddress(
+    remote: *const c_void,
+    remote_length: usize,
+    local: *mut c_void,
+    length: *mut usize,
+) -> HResult {
+    // SAFETY: passed on to the caller.
+    boundary(|| unsafe {
+        let found = started().and_then(|()| address::read(remote, remote_length)).and_then(local_address_for);
+        let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_4.0 };
+        let mut room = (*length).min(u32::MAX as usize) as u32;
+        let status = address::write(found, local, &mut room);
+        *length = room as usize;
+        status
+    })
+}
+
+/// Asks the routing table, then whether the address it names has RDMA.
+fn local_address_for(remote: SockAddr) -> Result<SockAddr> {
+    let local =
+        win32::winsock::local_address_for(remote.into()).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL | libc::EAFNOSUPPORT) => Status::INVALID_ADDRESS,
+            Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EHOSTUNREACH) => Status::NETWORK_UNREACHABLE,
+            _ => Status::UNSUCCESSFUL,
+        })?;
+    let local = SockAddr::from(local).with_port(0);
+    provider::resolve_address(local).map(|_| local)
+}
+
+/// An address that a helper function was passed: its length and family are checked as documented.
+unsafe fn checked(address: *const c_void, length: usize) -> Result<SockAddr> {
+    started()?;
+    if address.is_null() || length < size_of::<libc::sockaddr>() || length > u32::MAX as usize {
+        return Err(Status::INVALID_PARAMETER_2);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { SockAddr::from_raw(address, length) }.map_err(|error| match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => Status::INVALID_ADDRESS,
+        _ => Status::INVALID_PARAMETER_2,
+    })
+}
+
+/// Whether an address, whatever its port, is an adapter's.
+///
+/// # Safety
+/// `address` must be null or have `length` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NdCheckAddress(address: *const c_void, length: usize) -> HResult {
+    // SAFETY: passed on to the caller.
+    boundary(|| answer(unsafe { checked(address, length) }.and_then(provider::resolve_address).map(drop)))
+}
+
+/// Opens the adapter that an address, whatever its port, belongs to.
+///
+/// # Safety
+/// The pointers must be valid or null, `address` with `length` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NdOpenAdapter(
+    iid: *const Guid,
+    address: *const c_void,
+    length: usize,
+    out: *mut *mut c_void,
+) -> HResult {
+    // SAFETY: passed on to the caller.
+    boundary(|| unsafe {
+        let address = match checked(address, length) {
+            Ok(address) => address,
+            Err(status) => return status.0,
+        };
+        // ND v1 adapters have no addresses here.
+        if iid.as_ref() == Some(&IID_INDAdapter) {
+            return Status::INVALID_ADDRESS.0;
+        }
+        Object::hand_out(iid, out, || {
+            let engine = provider::open_adapter(provider::resolve_address(address)?)?;
+            Ok(Adapter { engine, _provider: None })
+        })
+    })
+}
+
+/// Opens an ND v1 adapter: there are none.
+///
+/// # Safety
+/// As [`NdOpenAdapter`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NdOpenV1Adapter(
+    address: *const c_void,
+    length: usize,
+    out: *mut *mut c_void,
+) -> HResult {
+    // SAFETY: passed on to the caller.
+    unsafe { NdOpenAdapter(&IID_INDAdapter, address, length, out) }
+}

@@ -1,0 +1,89 @@
+//! `IND2Listener`.
+
+use crate::address;
+use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
+use crate::connector::Connector;
+use crate::guid::{Guid, IID_IND2Listener, IID_IND2Overlapped};
+use crate::overlapped::{OverlappedInterface, OverlappedMethods};
+use ndcompat::Status;
+use std::ffi::c_void;
+use std::sync::Arc;
+use win32::io::{File, Overlapped};
+
+pub(crate) struct Listener(pub Arc<ndcompat::Listener>);
+
+#[repr(C)]
+pub(crate) struct Methods {
+    overlapped: OverlappedMethods,
+    bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
+    listen: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
+    get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    get_connection_request: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Overlapped) -> HResult,
+}
+
+impl Interface for Listener {
+    type Methods = Methods;
+    const TABLE: &'static Table<Methods> = &Table::new(Methods {
+        overlapped: Object::<Self>::OVERLAPPED,
+        bind,
+        listen,
+        get_local_address,
+        get_connection_request,
+    });
+    const IDS: &'static [&'static Guid] = &[&IID_IND2Listener, &IID_IND2Overlapped];
+
+    fn released(&self) {
+        self.0.close();
+    }
+}
+
+impl OverlappedInterface for Listener {
+    fn file(&self) -> &File {
+        self.0.file()
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::Listener {
+    // SAFETY: C callers pass the object itself.
+    unsafe { &Object::<Listener>::inner(this).0 }
+}
+
+unsafe extern "C" fn bind(this: *mut c_void, address: *const c_void, length: u32) -> HResult {
+    // SAFETY: the object itself; the address is the caller's promise.
+    boundary(|| {
+        status(unsafe {
+            address::read(address, length as usize).and_then(|address| inner(this).bind(address))
+        })
+    })
+}
+
+unsafe extern "C" fn listen(this: *mut c_void, backlog: u32) -> HResult {
+    // SAFETY: the object itself.
+    boundary(|| status(unsafe { inner(this) }.listen(backlog)))
+}
+
+unsafe extern "C" fn get_local_address(this: *mut c_void, out: *mut c_void, length: *mut u32) -> HResult {
+    // SAFETY: the object itself; the buffer is the caller's promise.
+    boundary(|| unsafe { address::write(inner(this).local_address(), out, length) })
+}
+
+unsafe extern "C" fn get_connection_request(
+    this: *mut c_void,
+    connector: *mut c_void,
+    ov: *mut Overlapped,
+) -> HResult {
+    if ov.is_null() {
+        return Status::INVALID_PARAMETER_2.0;
+    }
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        let Some(connector) = Object::<Connector>::find(connector) else {
+            return Status::INVALID_PARAMETER_1.0;
+        };
+        pending(inner(this).connection_request(&connector.0, ov))
+    })
+}

@@ -1,0 +1,150 @@
+//! `IND2QueuePair`: the data path as C calls it.
+
+use crate::com::{HResult, Interface, Object, Table, UnknownMethods, boundary, status};
+use crate::guid::{Guid, IID_IND2QueuePair};
+use ndcompat::Status;
+use ndcompat::types::Sge;
+use std::ffi::c_void;
+use std::slice;
+use std::sync::Arc;
+
+pub(crate) struct QueuePair(pub Arc<ndcompat::QueuePair>);
+
+#[repr(C)]
+pub(crate) struct Methods {
+    unknown: UnknownMethods,
+    flush: unsafe extern "C" fn(*mut c_void) -> HResult,
+    send: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32, u32) -> HResult,
+    receive: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32) -> HResult,
+    bind: Bind,
+    invalidate: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, u32) -> HResult,
+    read: Rdma,
+    write: Rdma,
+}
+
+type Bind = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    *const c_void,
+    usize,
+    u32,
+) -> HResult;
+type Rdma = unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32, u64, u32, u32) -> HResult;
+
+impl Interface for QueuePair {
+    type Methods = Methods;
+    const TABLE: &'static Table<Methods> = &Table::new(Methods {
+        unknown: Object::<Self>::UNKNOWN,
+        flush,
+        send,
+        receive,
+        bind,
+        invalidate,
+        read,
+        write,
+    });
+    const IDS: &'static [&'static Guid] = &[&IID_IND2QueuePair];
+}
+
+#[inline(always)]
+unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::QueuePair {
+    // SAFETY: C callers pass the object itself.
+    unsafe { &Object::<QueuePair>::inner(this).0 }
+}
+
+/// The caller's scatter/gather list; a list without a pointer is empty, or an error.
+#[inline(always)]
+unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
+    if sge.is_null() {
+        return if count == 0 { Some(&[]) } else { None };
+    }
+    // SAFETY: the caller's array.
+    Some(unsafe { slice::from_raw_parts(sge, count as usize) })
+}
+
+unsafe extern "C" fn flush(this: *mut c_void) -> HResult {
+    // SAFETY: the object itself.
+    boundary(|| status(unsafe { inner(this) }.flush()))
+}
+
+unsafe extern "C" fn send(
+    this: *mut c_void,
+    context: *mut c_void,
+    sge: *const Sge,
+    count: u32,
+    flags: u32,
+) -> HResult {
+    // SAFETY: the object itself; list and memory are the caller's promise.
+    unsafe {
+        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
+        status(inner(this).send(context as u64, sge, flags))
+    }
+}
+
+unsafe extern "C" fn receive(
+    this: *mut c_void,
+    context: *mut c_void,
+    sge: *const Sge,
+    count: u32,
+) -> HResult {
+    // SAFETY: the object itself; list and memory are the caller's promise.
+    unsafe {
+        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
+        status(inner(this).receive(context as u64, sge))
+    }
+}
+
+unsafe extern "C" fn bind(
+    _this: *mut c_void,
+    _context: *mut c_void,
+    _region: *mut c_void,
+    _window: *mut c_void,
+    _buffer: *const c_void,
+    _length: usize,
+    _flags: u32,
+) -> HResult {
+    Status::NOT_SUPPORTED.0
+}
+
+unsafe extern "C" fn invalidate(
+    _this: *mut c_void,
+    _context: *mut c_void,
+    _window: *mut c_void,
+    _flags: u32,
+) -> HResult {
+    Status::NOT_SUPPORTED.0
+}
+
+unsafe extern "C" fn read(
+    this: *mut c_void,
+    context: *mut c_void,
+    sge: *const Sge,
+    count: u32,
+    address: u64,
+    token: u32,
+    flags: u32,
+) -> HResult {
+    // SAFETY: the object itself; list and memory are the caller's promise.
+    unsafe {
+        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
+        status(inner(this).read(context as u64, sge, address, token, flags))
+    }
+}
+
+unsafe extern "C" fn write(
+    this: *mut c_void,
+    context: *mut c_void,
+    sge: *const Sge,
+    count: u32,
+    address: u64,
+    token: u32,
+    flags: u32,
+) -> HResult {
+    // SAFETY: the object itself; list and memory are the caller's promise.
+    unsafe {
+        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
+        status(inner(this).write(context as u64, sge, address, token, flags))
+    }
+}
