@@ -7,7 +7,7 @@ pub mod start;
 pub mod string;
 
 /// Sets the C library's `errno`.
-fn set_errno(code: i32) {
+pub(crate) fn set_errno(code: i32) {
     // SAFETY: the location belongs to the calling thread.
     unsafe { *libc::__errno_location() = code };
 }

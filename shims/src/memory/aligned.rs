@@ -1,0 +1,78 @@
+//! `_aligned_malloc` and its family.
+
+use crate::crt::set_errno;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// `_aligned_malloc`: NULL and `EINVAL` when the alignment is no power of two.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__aligned_malloc(size: usize, alignment: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        set_errno(libc::EINVAL);
+        return null_mut();
+    }
+    let mut block = null_mut();
+    // SAFETY: the place for the result is ours. Less than a pointer's alignment cannot be asked for.
+    match unsafe { libc::posix_memalign(&mut block, alignment.max(size_of::<usize>()), size) } {
+        0 => block,
+        error => {
+            set_errno(error);
+            null_mut()
+        }
+    }
+}
+
+/// `_aligned_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__aligned_free(block: *mut c_void) {
+    // SAFETY: NULL or a block of this family by the function's contract.
+    unsafe { libc::free(block) };
+}
+
+/// `_aligned_realloc`: allocates for NULL, frees for size 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__aligned_realloc(
+    block: *mut c_void,
+    size: usize,
+    alignment: usize,
+) -> *mut c_void {
+    if !block.is_null() && size == 0 {
+        // SAFETY: the function's contract.
+        unsafe { ndw__aligned_free(block) };
+        return null_mut();
+    }
+    let new = ndw__aligned_malloc(size, alignment);
+    if !block.is_null() && !new.is_null() {
+        // SAFETY: both blocks have the bytes that are copied; the old one is the caller's to free.
+        unsafe {
+            let kept = libc::malloc_usable_size(block).min(size);
+            std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), kept);
+            libc::free(block);
+        }
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_their_alignment_and_keep_their_content() {
+        for alignment in [1, 16, 64, 4096, 1 << 21] {
+            let block = ndw__aligned_malloc(100, alignment);
+            assert!(!block.is_null() && (block as usize).is_multiple_of(alignment));
+            // SAFETY: blocks of the family with the bytes used.
+            unsafe {
+                block.cast::<u64>().write(42);
+                let grown = ndw__aligned_realloc(block, 10_000, alignment);
+                assert!((grown as usize).is_multiple_of(alignment));
+                assert_eq!(grown.cast::<u64>().read(), 42);
+                assert!(ndw__aligned_realloc(grown, 0, alignment).is_null());
+            }
+        }
+        assert!(ndw__aligned_malloc(1, 24).is_null());
+        // SAFETY: NULL is fine.
+        unsafe { ndw__aligned_free(ndw__aligned_realloc(null_mut(), 1, 8)) };
+    }
+}
