@@ -2,8 +2,10 @@
 //!
 //! Winsock and Win32 share one slot, as on Windows: `WSAGetLastError` is `GetLastError`.
 
+mod message;
 mod status;
 
+pub use message::describe;
 pub use status::{errno_to_win32, errno_to_wsa, nt_to_win32};
 
 use std::cell::Cell;
