@@ -179,7 +179,12 @@ impl File {
                 return Err(errno_to_win32(error.raw_os_error().unwrap_or(libc::ENOMEM)));
             }
         }
-        self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)
+        self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)?;
+        // The port's threads must know that the background thread has one more file to give back.
+        if self.poller.adopted.load(Ordering::SeqCst) {
+            queue.poller.adopted.store(true, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {

@@ -3,6 +3,7 @@
 //! A driver (the engine) creates a [`File`], gives it its file descriptors as [`Source`]s, and turns every
 //! `OVERLAPPED` it is handed into a [`Request`], which it completes exactly once.
 
+mod address;
 mod background;
 mod file;
 mod overlapped;
@@ -22,5 +23,7 @@ pub use poller::Source;
 pub(crate) use port::Port;
 pub use request::{Request, result, wait_for};
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

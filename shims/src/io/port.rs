@@ -55,7 +55,7 @@ fn port(handle: RawHandle) -> Result<Arc<Port>, u32> {
 }
 
 /// The queue alone: a thread that waits must not keep the port from being closed.
-fn queue(handle: RawHandle) -> Result<Arc<Queue>, u32> {
+pub(super) fn queue(handle: RawHandle) -> Result<Arc<Queue>, u32> {
     port(handle).map(|port| port.queue.clone())
 }
 

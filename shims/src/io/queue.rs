@@ -56,7 +56,7 @@ struct Waiter {
     parker: Arc<Parker>,
     answer: Lock<Option<Result<Packet, NoPacket>>>,
     answered: AtomicBool,
-    /// This waiter is the one who watches over packets held back; set once, before it is told.
+    /// This waiter is the one who watches over packets held back.
     watching: AtomicBool,
 }
 
@@ -87,10 +87,8 @@ impl State {
         Some(packet)
     }
 
-    fn forget(&mut self, waiter: &Arc<Waiter>) -> bool {
-        let before = self.waiters.len();
+    fn forget(&mut self, waiter: &Arc<Waiter>) {
         self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
-        self.waiters.len() != before
     }
 
     /// Hands packets that may run now to waiting threads, and has somebody watch over those that may not.
@@ -137,7 +135,7 @@ impl Queue {
             }
             state.push(packet);
             // A thread that serves completions while it waits here takes the first one itself.
-            if WAITING.get() == std::ptr::from_ref(self) && state.running < self.limit {
+            if WAITING.with(Cell::get) == std::ptr::from_ref(self) && state.running < self.limit {
                 let me = Parker::current();
                 if let Some(at) = state.waiters.iter().rposition(|waiter| Arc::ptr_eq(&waiter.parker, &me)) {
                     let waiter = state.waiters.remove(at);
@@ -200,13 +198,16 @@ impl Queue {
         });
         let woken = {
             let mut state = self.state.lock();
+            if state.closed {
+                return Err(NoPacket::Closed);
+            }
             state.waiters.push(waiter.clone());
             state.settle(self.limit)
         };
         wake(woken);
-        let outer = WAITING.replace(self);
+        let outer = WAITING.with(|waiting| waiting.replace(self));
         let answer = self.wait_as(&waiter, deadline);
-        WAITING.set(outer);
+        WAITING.with(|waiting| waiting.set(outer));
         if waiter.watching.load(Ordering::Acquire) {
             let woken = {
                 let mut state = self.state.lock();
@@ -232,23 +233,21 @@ impl Queue {
                 None => {}
             }
             let mut state = self.state.lock();
-            let expired = deadline.passed();
-            if watching || expired {
-                if let Some(answer) = waiter.answer() {
-                    return answer;
-                }
-                if watching
-                    && !expired
-                    && let Some(packet) = state.pop()
-                {
+            if let Some(answer) = waiter.answer() {
+                return answer;
+            }
+            if deadline.passed() {
+                state.forget(waiter);
+                return Err(NoPacket::TimedOut);
+            }
+            if watching {
+                if let Some(packet) = state.pop() {
                     state.forget(waiter);
                     state.running += 1;
                     return Ok(packet);
                 }
-                if expired {
-                    state.forget(waiter);
-                    return Err(NoPacket::TimedOut);
-                }
+                state.watched = false;
+                waiter.watching.store(false, Ordering::Release);
             }
         }
     }
@@ -278,6 +277,12 @@ impl Queue {
             state.fd = Some(fd);
         }
         Ok(state.fd.as_ref().map_or(-1, EventFd::fd))
+    }
+
+    /// How many threads wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.lock().waiters.len()
     }
 
     fn stop_running(&self) {

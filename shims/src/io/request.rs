@@ -1,9 +1,9 @@
 //! Requests: the life of one overlapped operation, and waiting for its result.
 
-use super::parker::Parker;
+use super::address::AddressWaiters;
 use super::queue::Idle;
 use super::signal::Signal;
-use super::sync::{Arc, AtomicUsize, Lock, Ordering};
+use super::sync::{Arc, AtomicUsize, Ordering};
 use super::sys::Deadline;
 use super::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING};
 use crate::object::{Object, handle};
@@ -83,58 +83,13 @@ impl Drop for Request {
     }
 }
 
-/// Threads that wait for an `OVERLAPPED` of a certain address, whatever file it belongs to. The address is a
-/// name here: the `OVERLAPPED` itself may be gone when its waiters are woken.
-struct AddressWaiters {
-    count: AtomicUsize,
-    list: Lock<Vec<(usize, Arc<Parker>)>>,
-}
-
+/// Who waits for which `OVERLAPPED`, whatever file it belongs to; sharded by address.
+static WAITERS: [AddressWaiters; SHARDS] = [const { AddressWaiters::new() }; SHARDS];
 const SHARDS: usize = 16;
-
-static WAITERS: [AddressWaiters; SHARDS] =
-    [const { AddressWaiters { count: AtomicUsize::new(0), list: Lock::new(Vec::new()) } }; SHARDS];
 
 fn waiters_of(ov: *const Overlapped) -> &'static AddressWaiters {
     // Neighbours are 32 bytes apart or more; the factor spreads larger strides.
-    &WAITERS[(ov.addr() >> 5).wrapping_mul(0x9E37_79B9) >> 7 & (SHARDS - 1)]
-}
-
-impl AddressWaiters {
-    fn wake(&self, address: usize) {
-        // Pairs with the fence in `Registered::new`: either this sees the waiter or the waiter sees the result.
-        super::sync::fence(Ordering::SeqCst);
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let list = self.list.lock();
-        list.iter().filter(|(other, _)| *other == address).for_each(|(_, parker)| parker.wake());
-    }
-}
-
-struct Registered(usize, &'static AddressWaiters, Arc<Parker>);
-
-impl Registered {
-    fn new(ov: *const Overlapped) -> Registered {
-        let shard = waiters_of(ov);
-        let parker = Parker::current();
-        shard.list.lock().push((ov.addr(), parker.clone()));
-        shard.count.fetch_add(1, Ordering::Relaxed);
-        super::sync::fence(Ordering::SeqCst);
-        Registered(ov.addr(), shard, parker)
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        let mut list = self.1.list.lock();
-        let mine =
-            |(address, parker): &(usize, Arc<Parker>)| *address == self.0 && Arc::ptr_eq(parker, &self.2);
-        if let Some(at) = list.iter().position(mine) {
-            list.swap_remove(at);
-            self.1.count.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
+    &WAITERS[((ov.addr() >> 5).wrapping_mul(0x9E37_79B9) >> 7) % SHARDS]
 }
 
 /// The status of an overlapped operation; with `wait`, blocks until there is a final one.
@@ -162,7 +117,7 @@ pub fn wait_for(
 ) -> bool {
     let poller = file.poller.clone();
     let _idle = Idle::enter();
-    let _registered = Registered::new(ov);
+    let _registered = waiters_of(ov).register(ov.addr());
     poller.wait(Deadline::after(limit), || done().then_some(())).is_some()
 }
 
@@ -186,6 +141,6 @@ pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline:
     // The caller's reference to the file may go when the operation completes: hold what is used afterwards.
     let poller = file.poller.clone();
     let _idle = Idle::enter();
-    let _registered = Registered::new(ov);
+    let _registered = waiters_of(ov).register(ov.addr());
     poller.wait(deadline, status).unwrap_or(STATUS_PENDING)
 }

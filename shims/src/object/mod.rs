@@ -69,3 +69,6 @@ pub(crate) fn guard_bool(body: impl FnOnce() -> Result<(), u32>) -> i32 {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

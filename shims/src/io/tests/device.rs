@@ -7,6 +7,7 @@ use crate::object::RawHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Completes its requests in order when it is told to.
 pub struct Device {
@@ -134,13 +135,22 @@ pub fn post(port: RawHandle, bytes: u32, key: usize) {
     assert_eq!(posted, 1);
 }
 
+/// Spins until `condition` holds, without a call into the library.
+pub fn until(mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it never came true");
+        std::thread::yield_now();
+    }
+}
+
 /// Runs `body` on another thread after `millis`.
 pub fn later<R: Send + 'static>(
     millis: u64,
     body: impl FnOnce() -> R + Send + 'static,
 ) -> std::thread::JoinHandle<R> {
     std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(millis));
+        std::thread::sleep(Duration::from_millis(millis));
         body()
     })
 }

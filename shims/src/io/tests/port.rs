@@ -7,7 +7,6 @@ use crate::io::{File, Overlapped, STATUS_CANCELLED};
 use crate::object::RawHandle;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
 
 fn bind(file: &Arc<File>, port: RawHandle, key: usize) -> RawHandle {
     let handle = file.handle();
@@ -115,7 +114,7 @@ fn closing_a_port_ends_the_waits() {
             Device::new(&file)
         });
         let waiters: Vec<_> = (0..3).map(|_| later(0, move || dequeue(port, u32::MAX))).collect();
-        std::thread::sleep(Duration::from_millis(30));
+        until(|| waiting(port) == 3);
         close(port);
         for waiter in waiters {
             let end = waiter.join().unwrap();
@@ -124,11 +123,16 @@ fn closing_a_port_ends_the_waits() {
     }
 }
 
+fn waiting(port: RawHandle) -> usize {
+    queue(port).unwrap().waiting()
+}
+
 /// Starts a thread that waits on `port`, and returns once it does.
 fn waiter(port: RawHandle, name: usize, log: &mpsc::Sender<(usize, Dequeued)>) {
     let log = log.clone();
+    let before = waiting(port);
     std::thread::spawn(move || log.send((name, dequeue(port, 10_000))).unwrap());
-    std::thread::sleep(Duration::from_millis(30));
+    until(|| waiting(port) == before + 1);
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn a_packet_for_a_waiting_thread_cannot_be_stolen() {
     for _ in 0..20 {
         let (log, order) = mpsc::channel();
         let other = std::thread::spawn(move || log.send(dequeue(port, 10_000)).unwrap());
-        std::thread::sleep(Duration::from_millis(5));
+        until(|| waiting(port) == 1);
         post(port, 0, 1);
         assert_eq!(dequeue(port, 0).error, WAIT_TIMEOUT);
         assert_eq!(order.recv().unwrap().key, 1);
@@ -172,7 +176,9 @@ fn a_thread_takes_what_it_served_itself() {
     bind(&file, port, 5);
     let (log, order) = mpsc::channel();
     // The first waiter leads, so it serves the device, although the second one would be next in line.
-    (0..2).for_each(|name| waiter(port, name, &log));
+    waiter(port, 0, &log);
+    until(|| queue(port).unwrap().poller.is_watched());
+    waiter(port, 1, &log);
     let mut ov = overlapped(RawHandle::NULL);
     device.start(&file, &mut *ov);
     device.finish(0, 0);
@@ -216,13 +222,13 @@ fn a_thread_that_waits_elsewhere_makes_room_for_another() {
         assert_eq!(dequeue(port, 10_000).key, 1);
         assert_eq!(wait(event, 10_000), 0);
     });
+    until(|| waiting(port) == 1);
+    post(port, 0, 1);
     let second = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(20));
         assert_eq!(dequeue(port, 10_000).key, 2);
         crate::object::event::ndw_SetEvent(event);
     });
-    post(port, 0, 1);
-    std::thread::sleep(Duration::from_millis(40));
+    until(|| waiting(port) == 1);
     post(port, 0, 2);
     first.join().unwrap();
     second.join().unwrap();
@@ -239,9 +245,10 @@ fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
         // A wait that the library knows nothing of.
         release.recv().unwrap()
     });
-    let second = later(20, move || dequeue(port, 10_000).key);
+    until(|| waiting(port) == 1);
     post(port, 0, 1);
-    std::thread::sleep(Duration::from_millis(40));
+    let second = later(0, move || dequeue(port, 10_000).key);
+    until(|| waiting(port) == 1);
     post(port, 0, 2);
     assert_eq!(second.join().unwrap(), 2);
     blocked.send(()).unwrap();
@@ -317,11 +324,7 @@ fn callbacks_get_the_nt_status() {
     for (turn, status) in [(1, 0), (2, 0xC000_0120_u32), (3, 0xC000_020C)] {
         device.start(&file, &mut *ov);
         device.finish(status as i32, 3);
-        let begun = Instant::now();
-        while CALLED.lock().unwrap().len() < turn {
-            assert!(begun.elapsed() < Duration::from_secs(10));
-            std::thread::yield_now();
-        }
+        until(|| CALLED.lock().unwrap().len() == turn);
         assert_eq!(CALLED.lock().unwrap()[turn - 1], (status, 3, address));
     }
     close(handle);
@@ -404,9 +407,7 @@ fn every_packet_arrives_once() {
                 device.finish(0, 0);
             }
             let pending = |ov: &Overlapped| ov.internal.load(Ordering::Acquire) == 0x103;
-            while ovs.iter().any(|ov| pending(ov)) {
-                std::thread::yield_now();
-            }
+            until(|| !ovs.iter().any(|ov| pending(ov)));
             drop(registration);
         })
     });

@@ -1,0 +1,158 @@
+//! A model of the system calls in [`crate::io::sys`]: level-triggered descriptors, and futexes that lose a wake-up
+//! which comes too early.
+
+use super::sync::{AtomicU32, Ordering};
+use shuttle::rand::Rng;
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread::{self, Thread};
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Time is chance: whoever asks whether a finite deadline has passed gets any answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    Now,
+    Soon,
+    Never,
+}
+
+impl Deadline {
+    pub(crate) fn after(_time: Duration) -> Deadline {
+        Deadline::Soon
+    }
+
+    pub(crate) fn passed(self) -> bool {
+        match self {
+            Deadline::Now => true,
+            Deadline::Soon => shuttle::rand::thread_rng().gen_bool(0.3),
+            Deadline::Never => false,
+        }
+    }
+}
+
+shuttle::lazy_static! {
+    /// The level of every descriptor, and who sleeps until one rises.
+    static ref DESCRIPTORS: (Mutex<Vec<bool>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
+    static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
+}
+
+fn address(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word).addr()
+}
+
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
+    {
+        let mut sleepers = SLEEPERS.lock().unwrap();
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        if deadline == Deadline::Never {
+            sleepers.push((address(word), thread::current()));
+        }
+    }
+    match deadline {
+        Deadline::Never => thread::park(),
+        _ => thread::yield_now(),
+    }
+}
+
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    let mut sleepers = SLEEPERS.lock().unwrap();
+    if let Some(at) = sleepers.iter().position(|(other, _)| *other == address(word)) {
+        sleepers.remove(at).1.unpark();
+    }
+}
+
+pub(crate) struct EventFd(usize);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<EventFd> {
+        let mut levels = DESCRIPTORS.0.lock().unwrap();
+        levels.push(false);
+        Ok(EventFd(levels.len() - 1))
+    }
+
+    pub(crate) fn set(&self) {
+        DESCRIPTORS.0.lock().unwrap()[self.0] = true;
+        DESCRIPTORS.1.notify_all();
+    }
+
+    pub(crate) fn clear(&self) {
+        DESCRIPTORS.0.lock().unwrap()[self.0] = false;
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0 as RawFd
+    }
+}
+
+pub(crate) struct Ready(Vec<u64>);
+
+impl Ready {
+    pub(crate) fn new() -> Ready {
+        Ready(Vec::new())
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
+    }
+}
+
+pub(crate) struct Epoll {
+    watched: Mutex<Vec<(RawFd, u64)>>,
+    kick: EventFd,
+}
+
+impl Epoll {
+    pub(crate) const KICK: u64 = 0;
+
+    pub(crate) fn new() -> io::Result<Epoll> {
+        let kick = EventFd::new()?;
+        Ok(Epoll { watched: Mutex::new(vec![(kick.fd(), Epoll::KICK)]), kick })
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        unreachable!("the model nests no epoll sets")
+    }
+
+    pub(crate) fn watch(&self, fd: RawFd, key: u64) -> io::Result<()> {
+        // One lock for all, so that a sleeper sees what is added.
+        let _levels = DESCRIPTORS.0.lock().unwrap();
+        self.watched.lock().unwrap().push((fd, key));
+        DESCRIPTORS.1.notify_all();
+        Ok(())
+    }
+
+    pub(crate) fn unwatch(&self, fd: RawFd) {
+        self.watched.lock().unwrap().retain(|(other, _)| *other != fd);
+    }
+
+    fn look(&self, levels: &[bool]) -> Vec<u64> {
+        let watched = self.watched.lock().unwrap();
+        watched.iter().filter(|(fd, _)| levels[*fd as usize]).map(|(_, key)| *key).collect()
+    }
+
+    pub(crate) fn wait(&self, ready: &mut Ready, deadline: Deadline) {
+        let mut levels = DESCRIPTORS.0.lock().unwrap();
+        loop {
+            ready.0 = self.look(&levels);
+            if !ready.0.is_empty() || deadline != Deadline::Never {
+                return;
+            }
+            levels = DESCRIPTORS.1.wait(levels).unwrap();
+        }
+    }
+
+    pub(crate) fn poll(&self, ready: &mut Ready) {
+        self.wait(ready, Deadline::Now);
+    }
+
+    pub(crate) fn kick(&self) {
+        self.kick.set();
+    }
+
+    pub(crate) fn drain_kick(&self) {
+        self.kick.clear();
+    }
+}

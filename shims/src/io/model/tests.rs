@@ -1,0 +1,284 @@
+//! What must hold under every interleaving. A lost wake-up shows as a deadlock.
+
+use super::address::AddressWaiters;
+use super::poller::{Poller, Source};
+use super::queue::{NoPacket, Packet, Queue};
+use super::signal::{Signal, wait_all, wait_any};
+use super::sync::{Arc, AtomicUsize, Lock, Ordering};
+use super::sys::{Deadline, EventFd};
+use shuttle::thread;
+
+/// Runs `test` under random schedules, and under schedules made to hit rare orders of few events.
+fn check(test: fn()) {
+    shuttle::check_random(test, 500);
+    shuttle::check_pct(test, 500, 3);
+}
+
+type Action = Box<dyn FnOnce() + Send>;
+
+/// Each time it is raised, the device serves one action to whoever makes progress.
+struct Device {
+    fd: EventFd,
+    actions: Lock<Vec<Action>>,
+}
+
+impl Device {
+    fn new() -> Arc<Device> {
+        Arc::new(Device { fd: EventFd::new().unwrap(), actions: Lock::new(Vec::new()) })
+    }
+
+    fn watched_by(poller: &Arc<Poller>) -> Arc<Device> {
+        let device = Device::new();
+        poller.add(device.fd.fd(), 1, device.clone()).unwrap();
+        device
+    }
+
+    fn raise(&self, action: impl FnOnce() + Send + 'static) {
+        self.actions.lock().push(Box::new(action));
+        self.fd.set();
+    }
+}
+
+impl Source for Device {
+    fn ready(&self) {
+        self.fd.clear();
+        loop {
+            let action = self.actions.lock().pop();
+            match action {
+                Some(action) => action(),
+                None => break,
+            }
+        }
+    }
+}
+
+fn spawn(body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::spawn(body)
+}
+
+fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+fn packet(key: usize) -> Packet {
+    Packet { key, overlapped: 0, bytes: 0, status: 0 }
+}
+
+#[test]
+fn every_waiter_of_a_request_is_woken_whoever_leads() {
+    check(|| {
+        let poller = Poller::new().unwrap();
+        let device = Device::watched_by(&poller);
+        let signals = [Signal::new(true, false), Signal::new(false, false), Signal::new(true, false)];
+        signals.iter().for_each(|signal| signal.begin(&poller));
+        let waiters = signals
+            .clone()
+            .map(|signal| spawn(move || assert_eq!(wait_any(&[signal], Deadline::Never), Some(0))));
+        for signal in signals {
+            let poller = poller.clone();
+            device.raise(move || signal.finish(&poller, || ()));
+        }
+        join(waiters);
+    });
+}
+
+#[test]
+fn a_result_reaches_who_waits_at_its_address() {
+    check(|| {
+        let poller = Poller::new().unwrap();
+        let device = Device::watched_by(&poller);
+        let addresses = Arc::new(AddressWaiters::new());
+        let results: [_; 2] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
+        let waiters = results.clone().map(|result| {
+            let (poller, addresses) = (poller.clone(), addresses.clone());
+            spawn(move || {
+                let _registered = addresses.register(Arc::as_ptr(&result).addr());
+                let done = || (result.load(Ordering::Acquire) != 0).then_some(());
+                poller.wait(Deadline::Never, done).unwrap();
+            })
+        });
+        let publish = |result: Arc<AtomicUsize>| {
+            let addresses = addresses.clone();
+            move || {
+                result.store(1, Ordering::Release);
+                addresses.wake(Arc::as_ptr(&result).addr());
+            }
+        };
+        let [first, second] = results;
+        // One comes through the device, one from a thread that has nothing to do with the poller.
+        device.raise(publish(first));
+        publish(second)();
+        join(waiters);
+    });
+}
+
+#[test]
+fn a_poll_beside_the_leader_takes_nothing_from_it() {
+    check(|| {
+        let poller = Poller::new().unwrap();
+        let _device = Device::watched_by(&poller);
+        let signal = Signal::new(true, false);
+        signal.begin(&poller);
+        let waiter = {
+            let signal = signal.clone();
+            spawn(move || assert!(wait_any(&[signal], Deadline::Never).is_some()))
+        };
+        let other = {
+            let poller = poller.clone();
+            spawn(move || (0..2).for_each(|_| poller.poll()))
+        };
+        // Only a kick can bring the leader out.
+        signal.finish(&poller, || ());
+        join([waiter, other]);
+    });
+}
+
+#[test]
+fn a_request_begun_after_the_wait_is_served_by_it() {
+    check(|| {
+        let signal = Signal::new(false, false);
+        let waiter = {
+            let signal = signal.clone();
+            spawn(move || assert!(wait_any(&[signal], Deadline::Never).is_some()))
+        };
+        let poller = Poller::new().unwrap();
+        signal.begin(&poller);
+        let device = Device::watched_by(&poller);
+        device.raise(move || signal.finish(&poller, || ()));
+        join([waiter]);
+    });
+}
+
+#[test]
+fn an_auto_reset_signal_releases_exactly_one() {
+    check(|| {
+        let signals = [Signal::new(true, false), Signal::new(true, false)];
+        let taken = Arc::new(AtomicUsize::new(0));
+        let waiters = [Deadline::Soon, Deadline::Soon, Deadline::Now].map(|deadline| {
+            let (signals, taken) = (signals.clone(), taken.clone());
+            spawn(move || {
+                if wait_any(&signals, deadline).is_some() {
+                    taken.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        });
+        signals[1].set();
+        join(waiters);
+        let left = usize::from(wait_any(&signals, Deadline::Now).is_some());
+        assert_eq!(taken.load(Ordering::SeqCst) + left, 1);
+    });
+}
+
+#[test]
+fn waiting_for_all_takes_all_or_nothing() {
+    check(|| {
+        let signals = [Signal::new(true, false), Signal::new(true, false)];
+        let all = {
+            let signals = signals.clone();
+            spawn(move || assert!(wait_all(&signals, Deadline::Never)))
+        };
+        let reversed = {
+            let signals = [signals[1].clone(), signals[0].clone()];
+            spawn(move || assert!(wait_all(&signals, Deadline::Never)))
+        };
+        // One more of the first than the pairs use up, which the single wait takes.
+        let single = {
+            let signals = [signals[0].clone()];
+            spawn(move || assert!(wait_any(&signals, Deadline::Never).is_some()))
+        };
+        let mut threads = vec![all, reversed, single];
+        // Sets until everybody is served: a set of what is set already does not count.
+        let setter = {
+            let signals = signals.clone();
+            spawn(move || {
+                for _ in 0..40 {
+                    signals[0].set();
+                    signals[1].set();
+                    thread::yield_now();
+                }
+                signals.iter().for_each(|signal| signal.set());
+            })
+        };
+        threads.push(setter);
+        // A wait for all may be out of luck as long as others come first; shuttle's fair yields end that.
+        join(threads);
+    });
+}
+
+#[test]
+fn packets_reach_waiting_threads_once() {
+    check(|| {
+        let queue = Queue::new(2).unwrap();
+        let device = Device::watched_by(&queue.poller);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let takers = [Deadline::Never, Deadline::Never, Deadline::Soon].map(|deadline| {
+            let (queue, taken) = (queue.clone(), taken.clone());
+            spawn(move || match queue.next(deadline) {
+                Ok(packet) => {
+                    taken.fetch_add(packet.key, Ordering::SeqCst);
+                }
+                Err(none) => assert!(none == NoPacket::TimedOut && deadline == Deadline::Soon),
+            })
+        });
+        let poster = {
+            let queue = queue.clone();
+            spawn(move || queue.post(packet(1)))
+        };
+        for key in [10, 100] {
+            let queue = queue.clone();
+            device.raise(move || queue.post(packet(key)));
+        }
+        join(takers);
+        join([poster]);
+        device.ready();
+        while let Some(packet) = queue.another() {
+            taken.fetch_add(packet.key, Ordering::SeqCst);
+        }
+        assert_eq!(taken.load(Ordering::SeqCst), 111);
+    });
+}
+
+#[test]
+fn packets_held_back_by_the_limit_come_when_the_thread_waits_or_ends() {
+    check(|| {
+        let queue = Queue::new(1).unwrap();
+        let takers: [_; 2] = std::array::from_fn(|_| {
+            let queue = queue.clone();
+            spawn(move || (0..2).for_each(|_| assert!(queue.next(Deadline::Never).is_ok())))
+        });
+        (0..4).for_each(|key| queue.post(packet(key)));
+        join(takers);
+        assert_eq!(queue.another(), None);
+    });
+}
+
+#[test]
+fn closing_a_port_releases_everybody() {
+    check(|| {
+        let queue = Queue::new(1).unwrap();
+        let _device = Device::watched_by(&queue.poller);
+        let waiters: [_; 3] = std::array::from_fn(|_| {
+            let queue = queue.clone();
+            spawn(move || assert_eq!(queue.next(Deadline::Never), Err(NoPacket::Closed)))
+        });
+        queue.close();
+        join(waiters);
+    });
+}
+
+#[test]
+fn a_first_source_finds_a_leader_among_those_who_wait_already() {
+    check(|| {
+        let queue = Queue::new(4).unwrap();
+        let takers: [_; 2] = std::array::from_fn(|_| {
+            let queue = queue.clone();
+            spawn(move || assert!(queue.next(Deadline::Never).is_ok()))
+        });
+        let device = Device::watched_by(&queue.poller);
+        for key in 0..2 {
+            let queue = queue.clone();
+            device.raise(move || queue.post(packet(key)));
+        }
+        join(takers);
+    });
+}
