@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Last error, Win32 error numbers, HRESULT. */
+#ifndef NDWIN_ERROR_H
+#define NDWIN_ERROR_H
+
+#include "types.h"
+
+NDW_API(DWORD, GetLastError, (void));
+NDW_API(void, SetLastError, (DWORD code));
+NDW_API(ULONG, RtlNtStatusToDosError, (NTSTATUS status));
+
+#define SUCCEEDED(hr)        (((HRESULT)(hr)) >= 0)
+#define FAILED(hr)           (((HRESULT)(hr)) < 0)
+#define IS_ERROR(status)     (((ULONG)(status)) >> 31 == 1)
+#define HRESULT_CODE(hr)     ((hr) & 0xFFFF)
+#define HRESULT_FACILITY(hr) (((hr) >> 16) & 0x1FFF)
+#define HRESULT_SEVERITY(hr) (((hr) >> 31) & 0x1)
+#define SCODE_CODE(sc)       ((sc) & 0xFFFF)
+#define MAKE_HRESULT(severity, facility, code) \
+    ((HRESULT)(((ULONG)(severity) << 31) | ((ULONG)(facility) << 16) | ((ULONG)(code))))
+#define SEVERITY_SUCCESS 0
+#define SEVERITY_ERROR   1
+#define FACILITY_NULL    0
+#define FACILITY_RPC     1
+#define FACILITY_ITF     4
+#define FACILITY_WIN32   7
+#define FACILITY_WINDOWS 8
+#define FACILITY_NT_BIT  0x10000000
+#define HRESULT_FROM_NT(status) ((HRESULT)((status) | FACILITY_NT_BIT))
+#define __HRESULT_FROM_WIN32(code) \
+    ((HRESULT)(code) <= 0 ? (HRESULT)(code) : (HRESULT)(((code) & 0x0000FFFF) | (FACILITY_WIN32 << 16) | 0x80000000))
+#define NOERROR 0
+#define _HRESULT_TYPEDEF_(value) ((HRESULT)value)
+
+#ifdef __cplusplus
+extern "C++" constexpr HRESULT HRESULT_FROM_WIN32(unsigned long code)
+{
+    return __HRESULT_FROM_WIN32(code);
+}
+#else
+static inline HRESULT HRESULT_FROM_WIN32(unsigned long code)
+{
+    return __HRESULT_FROM_WIN32(code);
+}
+#endif
+
+#define S_OK                      ((HRESULT)0x00000000)
+#define S_FALSE                   ((HRESULT)0x00000001)
+#define E_UNEXPECTED              ((HRESULT)0x8000FFFF)
+#define E_NOTIMPL                 ((HRESULT)0x80004001)
+#define E_OUTOFMEMORY             ((HRESULT)0x8007000E)
+#define E_INVALIDARG              ((HRESULT)0x80070057)
+#define E_NOINTERFACE             ((HRESULT)0x80004002)
+#define E_POINTER                 ((HRESULT)0x80004003)
+#define E_HANDLE                  ((HRESULT)0x80070006)
+#define E_ABORT                   ((HRESULT)0x80004004)
+#define E_FAIL                    ((HRESULT)0x80004005)
+#define E_ACCESSDENIED            ((HRESULT)0x80070005)
+#define E_PENDING                 ((HRESULT)0x8000000A)
+#define CLASS_E_NOAGGREGATION     ((HRESULT)0x80040110)
+#define CLASS_E_CLASSNOTAVAILABLE ((HRESULT)0x80040111)
+#define REGDB_E_CLASSNOTREG       ((HRESULT)0x80040154)
+#define CO_E_NOTINITIALIZED       ((HRESULT)0x800401F0)
+#define RPC_E_CHANGED_MODE        ((HRESULT)0x80010106)
+#define RPC_E_TIMEOUT             ((HRESULT)0x8001011F)
+#define RPC_S_CALLPENDING         ((HRESULT)0x80010115)
+
+#define ERROR_SUCCESS                    0
+#define NO_ERROR                         0
+#define ERROR_INVALID_FUNCTION           1
+#define ERROR_FILE_NOT_FOUND             2
+#define ERROR_PATH_NOT_FOUND             3
+#define ERROR_TOO_MANY_OPEN_FILES        4
+#define ERROR_ACCESS_DENIED              5
+#define ERROR_INVALID_HANDLE             6
+#define ERROR_NOT_ENOUGH_MEMORY          8
+#define ERROR_INVALID_BLOCK              9
+#define ERROR_INVALID_DATA               13
+#define ERROR_OUTOFMEMORY                14
+#define ERROR_NO_MORE_FILES              18
+#define ERROR_WRITE_PROTECT              19
+#define ERROR_NOT_READY                  21
+#define ERROR_BAD_COMMAND                22
+#define ERROR_CRC                        23
+#define ERROR_BAD_LENGTH                 24
+#define ERROR_SEEK                       25
+#define ERROR_WRITE_FAULT                29
+#define ERROR_READ_FAULT                 30
+#define ERROR_GEN_FAILURE                31
+#define ERROR_SHARING_VIOLATION          32
+#define ERROR_LOCK_VIOLATION             33
+#define ERROR_HANDLE_EOF                 38
+#define ERROR_NOT_SUPPORTED              50
+#define ERROR_REM_NOT_LIST               51
+#define ERROR_DUP_NAME                   52
+#define ERROR_NETWORK_BUSY               54
+#define ERROR_DEV_NOT_EXIST              55
+#define ERROR_UNEXP_NET_ERR              59
+#define ERROR_NETNAME_DELETED            64
+#define ERROR_NETWORK_ACCESS_DENIED      65
+#define ERROR_BAD_NET_NAME               67
+#define ERROR_TOO_MANY_NAMES             68
+#define ERROR_FILE_EXISTS                80
+#define ERROR_INVALID_PASSWORD           86
+#define ERROR_INVALID_PARAMETER          87
+#define ERROR_DRIVE_LOCKED               108
+#define ERROR_BROKEN_PIPE                109
+#define ERROR_OPEN_FAILED                110
+#define ERROR_BUFFER_OVERFLOW            111
+#define ERROR_DISK_FULL                  112
+#define ERROR_CALL_NOT_IMPLEMENTED       120
+#define ERROR_SEM_TIMEOUT                121
+#define ERROR_INSUFFICIENT_BUFFER        122
+#define ERROR_INVALID_NAME               123
+#define ERROR_MOD_NOT_FOUND              126
+#define ERROR_PROC_NOT_FOUND             127
+#define ERROR_DIR_NOT_EMPTY              145
+#define ERROR_SIGNAL_REFUSED             156
+#define ERROR_NOT_LOCKED                 158
+#define ERROR_BAD_PATHNAME               161
+#define ERROR_MAX_THRDS_REACHED          164
+#define ERROR_LOCK_FAILED                167
+#define ERROR_BUSY                       170
+#define ERROR_INVALID_ORDINAL            182
+#define ERROR_ALREADY_EXISTS             183
+#define ERROR_BAD_EXE_FORMAT             193
+#define ERROR_ENVVAR_NOT_FOUND           203
+#define ERROR_FILENAME_EXCED_RANGE       206
+#define ERROR_NO_DATA                    232
+#define ERROR_PIPE_NOT_CONNECTED         233
+#define ERROR_MORE_DATA                  234
+#define ERROR_NO_MORE_ITEMS              259
+#define ERROR_NOT_OWNER                  288
+#define ERROR_TOO_MANY_POSTS             298
+#define ERROR_MR_MID_NOT_FOUND           317
+#define ERROR_INVALID_ADDRESS            487
+#define ERROR_ARITHMETIC_OVERFLOW        534
+#define ERROR_PIPE_CONNECTED             535
+#define ERROR_WAIT_1                     731
+#define ERROR_ABANDONED_WAIT_0           735
+#define ERROR_OPERATION_ABORTED          995
+#define ERROR_IO_INCOMPLETE              996
+#define ERROR_IO_PENDING                 997
+#define ERROR_NOACCESS                   998
+#define ERROR_STACK_OVERFLOW             1001
+#define ERROR_INVALID_FLAGS              1004
+#define ERROR_NO_TOKEN                   1008
+#define ERROR_SERVICE_NOT_ACTIVE         1062
+#define ERROR_NO_UNICODE_TRANSLATION     1113
+#define ERROR_DLL_INIT_FAILED            1114
+#define ERROR_IO_DEVICE                  1117
+#define ERROR_DEVICE_NOT_CONNECTED       1167
+#define ERROR_NOT_FOUND                  1168
+#define ERROR_INVALID_NETNAME            1214
+#define ERROR_CANCELLED                  1223
+#define ERROR_CONNECTION_REFUSED         1225
+#define ERROR_GRACEFUL_DISCONNECT        1226
+#define ERROR_ADDRESS_ALREADY_ASSOCIATED 1227
+#define ERROR_ADDRESS_NOT_ASSOCIATED     1228
+#define ERROR_CONNECTION_INVALID         1229
+#define ERROR_CONNECTION_ACTIVE          1230
+#define ERROR_NETWORK_UNREACHABLE        1231
+#define ERROR_HOST_UNREACHABLE           1232
+#define ERROR_PROTOCOL_UNREACHABLE       1233
+#define ERROR_PORT_UNREACHABLE           1234
+#define ERROR_REQUEST_ABORTED            1235
+#define ERROR_CONNECTION_ABORTED         1236
+#define ERROR_RETRY                      1237
+#define ERROR_CONNECTION_COUNT_LIMIT     1238
+#define ERROR_INCORRECT_ADDRESS          1241
+#define ERROR_ALREADY_REGISTERED         1242
+#define ERROR_SERVICE_NOT_FOUND          1243
+#define ERROR_NOT_AUTHENTICATED          1244
+#define ERROR_ALREADY_INITIALIZED        1247
+#define ERROR_UNIDENTIFIED_ERROR         1287
+#define ERROR_PRIVILEGE_NOT_HELD         1314
+#define ERROR_NONE_MAPPED                1332
+#define ERROR_INVALID_SID                1337
+#define ERROR_INTERNAL_ERROR             1359
+#define ERROR_NO_SYSTEM_RESOURCES        1450
+#define ERROR_WORKING_SET_QUOTA          1453
+#define ERROR_COMMITMENT_LIMIT           1455
+#define ERROR_TIMEOUT                    1460
+#define ERROR_DEVICE_REMOVED             1617
+#define ERROR_UNSUPPORTED_TYPE           1630
+#define ERROR_INVALID_USER_BUFFER        1784
+#define ERROR_NOT_ENOUGH_QUOTA           1816
+#define ERROR_INVALID_TIME               1901
+#define ERROR_NOT_CONNECTED              2250
+#define ERROR_EMPTY                      4306
+#define ERROR_DEVICE_NOT_AVAILABLE       4319
+#define ERROR_RESOURCE_NOT_FOUND         5007
+#define ERROR_INVALID_STATE              5023
+
+#endif /* NDWIN_ERROR_H */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The SDK's small helpers: bytes and words, offsets in structures, min and max, memory. */
+#ifndef NDWIN_MACROS_H
+#define NDWIN_MACROS_H
+
+#include "types.h"
+
+#define MAKEWORD(low, high) ((WORD)((BYTE)(DWORD_PTR)(low) | ((WORD)((BYTE)(DWORD_PTR)(high))) << 8))
+#define MAKELONG(low, high) ((LONG)((WORD)(DWORD_PTR)(low) | ((DWORD)((WORD)(DWORD_PTR)(high))) << 16))
+#define LOWORD(value)       ((WORD)((DWORD_PTR)(value) & 0xFFFF))
+#define HIWORD(value)       ((WORD)((DWORD_PTR)(value) >> 16 & 0xFFFF))
+#define LOBYTE(value)       ((BYTE)((DWORD_PTR)(value) & 0xFF))
+#define HIBYTE(value)       ((BYTE)((DWORD_PTR)(value) >> 8 & 0xFF))
+
+#define UNREFERENCED_PARAMETER(parameter)    ((void)(parameter))
+#define DBG_UNREFERENCED_PARAMETER(parameter) ((void)(parameter))
+#define UNREFERENCED_LOCAL_VARIABLE(variable) ((void)(variable))
+
+#define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define _ARRAYSIZE(array) ARRAYSIZE(array)
+#ifdef __cplusplus
+extern "C++" {
+namespace ndwin {
+template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
+}
+}
+#define _countof(array) (sizeof(ndwin::countof_helper(array)))
+#define C_ASSERT(condition) static_assert(condition, #condition)
+#else
+#define _countof(array) ARRAYSIZE(array)
+#define C_ASSERT(condition) _Static_assert(condition, #condition)
+#endif
+
+#define CONTAINING_RECORD(address, type, field) \
+    ((type *)((char *)(address) - (LONG_PTR)__builtin_offsetof(type, field)))
+#define RTL_FIELD_SIZE(type, field) (sizeof(((type *)0)->field))
+#define RTL_SIZEOF_THROUGH_FIELD(type, field) (FIELD_OFFSET(type, field) + RTL_FIELD_SIZE(type, field))
+#define RTL_NUMBER_OF(array) ARRAYSIZE(array)
+
+/*
+ * FIELD_OFFSET serves as a constant, `enum { X = FIELD_OFFSET(T, m) }`, and with a run-time index,
+ * `FIELD_OFFSET(SOCKET_ADDRESS_LIST, Address[n])`. gcc (as C) and clang do both. g++ has no form that does both: it
+ * takes the constant form, unless NDCOMPAT_RUNTIME_FIELD_OFFSET is set or <initguid.h> has been included (see there).
+ */
+#define FIELD_OFFSET(type, field)     ((LONG)__builtin_offsetof(type, field))
+#define UFIELD_OFFSET(type, field)    ((DWORD)__builtin_offsetof(type, field))
+#if defined(NDCOMPAT_RUNTIME_FIELD_OFFSET)
+#include "field_offset.h"
+#endif
+
+/*
+ * min and max as macros break the C++ library. In C++ they are templates that also take operands of two types, as the
+ * macros do; for operands of one type std::min is the better match, so `using namespace std` stays unambiguous.
+ */
+#ifndef NOMINMAX
+#ifdef __cplusplus
+extern "C++" {
+namespace ndwin {
+template <typename T> struct value { typedef T type; };
+template <typename T> struct value<T &> { typedef T type; };
+template <typename T> struct value<const T> { typedef T type; };
+template <typename T> struct value<volatile T> { typedef T type; };
+template <typename T> struct value<const T &> { typedef T type; };
+template <typename T> struct value<volatile T &> { typedef T type; };
+}
+template <typename A, typename B>
+constexpr auto min(const A &a, const B &b) -> typename ndwin::value<decltype(b < a ? b : a)>::type
+{
+    return b < a ? b : a;
+}
+template <typename A, typename B>
+constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a < b ? b : a)>::type
+{
+    return a < b ? b : a;
+}
+}
+#else
+#ifndef min
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#endif
+#ifndef max
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
+#endif
+#endif
+#define __min(a, b) ((a) < (b) ? (a) : (b))
+#define __max(a, b) ((a) > (b) ? (a) : (b))
+
+#define CopyMemory(destination, source, length)    memcpy((destination), (source), (length))
+#define MoveMemory(destination, source, length)    memmove((destination), (source), (length))
+#define FillMemory(destination, length, fill)      memset((destination), (fill), (length))
+#define ZeroMemory(destination, length)            memset((destination), 0, (length))
+#define RtlCopyMemory(destination, source, length) memcpy((destination), (source), (length))
+#define RtlMoveMemory(destination, source, length) memmove((destination), (source), (length))
+#define RtlFillMemory(destination, length, fill)   memset((destination), (fill), (length))
+#define RtlZeroMemory(destination, length)         memset((destination), 0, (length))
+#define RtlEqualMemory(a, b, length)               (!memcmp((a), (b), (length)))
+#define SecureZeroMemory(destination, length)      explicit_bzero((destination), (length))
+#define RtlSecureZeroMemory(destination, length)   explicit_bzero((destination), (length))
+
+#define ULongToPtr(value)    ((void *)(ULONG_PTR)(unsigned int)(value))
+#define LongToPtr(value)     ((void *)(LONG_PTR)(int)(value))
+#define UlongToPtr(value)    ULongToPtr(value)
+#define PtrToUlong(pointer)  ((ULONG)(ULONG_PTR)(pointer))
+#define PtrToLong(pointer)   ((LONG)(LONG_PTR)(pointer))
+#define ULongToHandle(value) ULongToPtr(value)
+#define LongToHandle(value)  LongToPtr(value)
+#define HandleToULong(handle) PtrToUlong(handle)
+#define HandleToLong(handle) PtrToLong(handle)
+
+#define YieldProcessor() NDW_PAUSE()
+#if defined(__x86_64__)
+#define NDW_PAUSE() __builtin_ia32_pause()
+#else
+#define NDW_PAUSE() __asm__ volatile("yield")
+#endif
+#define MemoryBarrier()      __sync_synchronize()
+#define _ReadWriteBarrier()  __asm__ volatile("" ::: "memory")
+#define _ReadBarrier()       _ReadWriteBarrier()
+#define _WriteBarrier()      _ReadWriteBarrier()
+#define PreFetchCacheLine(level, address) __builtin_prefetch(address)
+
+#define CTL_CODE(device, function, method, access) ((device) << 16 | (access) << 14 | (function) << 2 | (method))
+#define METHOD_BUFFERED     0
+#define FILE_ANY_ACCESS     0
+#define FILE_DEVICE_NETWORK 0x00000012
+
+#endif /* NDWIN_MACROS_H */

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* <unknwnbase.h>, stood in for by ndcompat. */
+#include "ndwin/com.h"
