@@ -4,7 +4,11 @@
 //! The very same source files are compiled here once more, on top of shuttle's primitives ([`sync`]) and of a
 //! model of epoll, eventfd and futex ([`sys`]).
 
-#![allow(dead_code, reason = "what is for descriptors given to programs, and for the background, is not modelled")]
+#![allow(clippy::duplicate_mod, reason = "compiling the same files again is the point")]
+#![allow(
+    dead_code,
+    reason = "what is for descriptors given to programs, and for the background, is not modelled"
+)]
 
 mod background;
 mod sync;

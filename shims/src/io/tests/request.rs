@@ -287,7 +287,7 @@ fn every_waiter_gets_its_completion() {
         let file = file.clone();
         move || {
             let (device, _registration) = Device::new(&file);
-            let event = event(way % 2 == 0);
+            let event = event(way.is_multiple_of(2));
             let mut ov = overlapped(event);
             for round in 0..ROUNDS {
                 device.start(&file, &mut *ov);
