@@ -1,0 +1,209 @@
+//! Connections from beginning to end, with both ends on the device under test.
+
+use ndcompat::Status;
+use ndcompat::connector::Offer;
+use ndcompat::types::{RequestType, op_flags};
+use ndcompat_tests::{End, Pair, adapter, address, address6, is_siw, listen};
+
+#[test]
+fn connects_over_ipv4_and_ipv6() {
+    for address in [address(), address6()] {
+        let pair = Pair::at(address);
+        let (active, passive) = (&pair.active.connector, &pair.passive.connector);
+        assert_eq!(active.local_address(), passive.peer_address());
+        assert_eq!(passive.local_address(), active.peer_address());
+        assert_eq!(active.local_address().unwrap().ip(), address.ip());
+    }
+}
+
+#[test]
+fn sends_and_receives() {
+    let mut pair = Pair::new();
+    pair.active.memory.bytes[..5].copy_from_slice(b"hello");
+    pair.passive.receive(22, 100..200).unwrap();
+    pair.active.send(11, 0..5, 0).unwrap();
+    let sent = pair.active.completion();
+    assert_eq!((sent.status, sent.request_context, sent.queue_pair_context), (Status::SUCCESS, 11, 1));
+    assert_eq!((sent.request_type, sent.bytes_transferred), (RequestType::Send, 0));
+    let received = pair.passive.completion();
+    assert_eq!(
+        (received.status, received.request_context, received.queue_pair_context),
+        (Status::SUCCESS, 22, 2)
+    );
+    assert_eq!((received.request_type, received.bytes_transferred), (RequestType::Receive, 5));
+    assert_eq!(&pair.passive.memory.bytes[100..105], b"hello");
+}
+
+#[test]
+fn writes_and_reads_the_peers_memory() {
+    let offer = Offer { inbound_read_limit: 4, outbound_read_limit: 4, private_data: b"" };
+    let adapter = adapter();
+    let mut pair = Pair::connect(End::new(&adapter, 1), End::new(&adapter, 2), address(), offer, offer);
+    let remote = pair.passive.memory.remote_address(4096);
+    let token = pair.passive.memory.region.remote_token();
+    pair.active.memory.bytes[..8].copy_from_slice(b"over it ");
+    let active = &pair.active;
+    // SAFETY: the memory outlives the requests.
+    unsafe {
+        active.queue_pair.write(1, &[active.memory.sge(0..8)], remote, token, 0).unwrap();
+        active
+            .queue_pair
+            .read(2, &[active.memory.sge(1000..1008)], remote, token, op_flags::READ_FENCE)
+            .unwrap();
+    }
+    for (context, kind) in [(1, RequestType::Write), (2, RequestType::Read)] {
+        let done = pair.active.completion();
+        assert_eq!((done.status, done.request_context, done.request_type), (Status::SUCCESS, context, kind));
+    }
+    assert_eq!(&pair.passive.memory.bytes[4096..4104], b"over it ");
+    assert_eq!(&pair.active.memory.bytes[1000..1008], b"over it ");
+}
+
+#[test]
+fn notifies_of_completions() {
+    let pair = Pair::new();
+    for round in 0..100 {
+        pair.passive.receive(round, 0..64).unwrap();
+        pair.active.send(round, 0..64, 0).unwrap();
+        assert_eq!(pair.active.notified_completion().request_context, round);
+        assert_eq!(pair.passive.notified_completion().request_context, round);
+        pair.active.receive(round, 0..64).unwrap();
+        pair.passive.send(round, 0..64, op_flags::SOLICIT).unwrap();
+        assert_eq!(pair.passive.notified_completion().status, Status::SUCCESS);
+        assert_eq!(pair.active.notified_completion().status, Status::SUCCESS);
+    }
+}
+
+#[test]
+fn private_data_and_read_limits_arrive() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    active.connector.bind(address()).unwrap();
+    let (mut request, mut connect) = (passive.operation(), active.operation());
+    let (mut accept, mut complete) = (passive.operation(), active.operation());
+    let asked = Offer { inbound_read_limit: 3, outbound_read_limit: 5, private_data: b"question" };
+    let answered = Offer { inbound_read_limit: 4, outbound_read_limit: 2, private_data: b"answer" };
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, asked, connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        assert!(passive.connector.private_data().unwrap().starts_with(b"question"));
+        assert_eq!(passive.connector.read_limits(), Ok((5, 3)), "the peer's limits, seen from here");
+        passive.connector.accept(&passive.queue_pair, answered, accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS);
+        assert!(active.connector.private_data().unwrap().starts_with(b"answer"));
+        assert_eq!(active.connector.read_limits(), Ok((2, 4)), "what the peer made of them");
+        active.connector.complete_connect(complete.ov()).unwrap();
+        assert_eq!(complete.wait(), Status::SUCCESS);
+        assert_eq!(accept.wait(), Status::SUCCESS);
+    }
+    assert_eq!(passive.connector.read_limits(), Err(Status::INVALID_DEVICE_STATE));
+}
+
+#[test]
+fn disconnecting_flushes_both_sides() {
+    let pair = Pair::new();
+    for context in 0..3 {
+        pair.active.receive(context, 0..64).unwrap();
+        pair.passive.receive(10 + context, 0..64).unwrap();
+    }
+    let mut notice = pair.passive.operation();
+    // SAFETY: waited for.
+    unsafe { pair.passive.connector.notify_disconnect(notice.ov()).unwrap() };
+    assert_eq!(notice.status(), Status::PENDING);
+    assert_eq!(pair.active.disconnect(), Status::SUCCESS);
+    assert_eq!(notice.wait(), Status::SUCCESS);
+    for context in 0..3 {
+        let active = pair.active.completion();
+        assert_eq!((active.status, active.request_context), (Status::CANCELED, context));
+        let passive = pair.passive.completion();
+        assert_eq!((passive.status, passive.request_context), (Status::CANCELED, 10 + context));
+    }
+    // What is posted now never reaches the device, and is reported all the same.
+    pair.passive.receive(20, 0..64).unwrap();
+    pair.passive.send(21, 0..64, 0).unwrap();
+    let mut late: Vec<_> = (0..2).map(|_| pair.passive.notified_completion()).collect();
+    late.sort_by_key(|completion| completion.request_context);
+    assert_eq!(
+        late.iter().map(|c| (c.request_context, c.status)).collect::<Vec<_>>(),
+        [(20, Status::CANCELED), (21, Status::CANCELED)]
+    );
+    assert_eq!(pair.passive.disconnect(), Status::SUCCESS, "after the peer's");
+    assert_eq!(pair.passive.disconnect(), Status::INVALID_DEVICE_STATE, "twice");
+}
+
+#[test]
+fn a_polling_program_learns_of_the_end_without_waiting() {
+    let pair = Pair::new();
+    pair.passive.receive(7, 0..64).unwrap();
+    let Pair { active, passive } = pair;
+    assert_eq!(active.disconnect(), Status::SUCCESS);
+    // Nothing here ever waits in the library for the passive side's connector.
+    assert_eq!(passive.completion().status, Status::CANCELED);
+}
+
+#[test]
+fn releasing_the_connector_refuses_the_peer() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    active.connector.bind(address()).unwrap();
+    let (mut request, mut connect, mut accept) =
+        (passive.operation(), active.operation(), passive.operation());
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS);
+    }
+    active.connector.close();
+    // iWARP has one phase: the connection was up.
+    let expected = if is_siw() { Status::SUCCESS } else { Status::CONNECTION_REFUSED };
+    assert_eq!(accept.wait(), expected);
+}
+
+#[test]
+fn refusals_and_dead_ends() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let mut request = passive.operation();
+    let mut connect = active.operation();
+    active.connector.bind(address()).unwrap();
+    assert_eq!(active.connector.bind(address()), Err(Status::ADDRESS_ALREADY_ASSOCIATED));
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        passive.connector.reject(b"no").unwrap();
+        assert_eq!(connect.wait(), Status::CONNECTION_REFUSED);
+        assert!(active.connector.private_data().unwrap().starts_with(b"no"));
+    }
+    // The queue pair is as good as new.
+    drop(listener);
+    let second = adapter.create_connector(&active.file).unwrap();
+    second.bind(address()).unwrap();
+    // SAFETY: waited for.
+    unsafe { second.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
+    assert_eq!(connect.wait(), Status::CONNECTION_REFUSED, "nobody listens");
+}
+
+#[test]
+fn cancelling_ends_what_waits() {
+    let adapter = adapter();
+    let end = End::new(&adapter, 1);
+    let (listener, _) = listen(&adapter, &end.file, address());
+    let mut request = end.operation();
+    // SAFETY: completed before it goes.
+    unsafe { listener.connection_request(&end.connector, request.ov()).unwrap() };
+    assert_eq!(request.status(), Status::PENDING);
+    listener.cancel();
+    assert_eq!(request.status(), Status::CANCELED);
+    // The connector was given back.
+    end.connector.bind(address()).unwrap();
+}
