@@ -46,7 +46,7 @@ fn close(module: Module) {
 }
 
 /// The path of the library, or of the program, that this runtime is linked into.
-fn runtime_path() -> Option<String> {
+pub(crate) fn runtime_path() -> Option<String> {
     let mut found = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: filled when the result is not 0; the name then is a string that lives as long as the library.
     unsafe {
@@ -87,7 +87,7 @@ fn candidates(name: &str) -> Vec<String> {
 
 /// Finds a module and opens it once more.
 fn find(name: &str, flags: c_int) -> Option<Module> {
-    if is_system_module(name) {
+    if is_system_module(name) || runtime_path().as_deref() == Some(name) {
         return open_runtime(flags);
     }
     candidates(name).iter().find_map(|name| open(Some(name), flags))

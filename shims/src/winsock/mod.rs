@@ -1,9 +1,11 @@
-//! The subset of Winsock that NetworkDirect programs use: start-up, addresses as text, routing queries.
+//! The subset of Winsock that NetworkDirect programs use: start-up, addresses as text, routing
+//! queries, the provider catalogue.
 //!
 //! A `SOCKET` is a file descriptor. `AF_INET6` keeps its Linux value (10, not 23), so that addresses pass between
 //! Windows code, the C library and rdma-core as they are.
 
 pub mod address;
+pub mod catalogue;
 pub mod presentation;
 pub mod routing;
 pub mod socket;
