@@ -2,12 +2,9 @@
 /*
  * Source annotations. They say nothing to gcc and clang.
  *
- * The older annotations (__in, __out, ...) are ordinary parameter names inside the C++ library and the kernel's
- * headers, so they are defined only where NDCOMPAT_SAL1 is set; set it after the last standard header:
- *
- *     #include <map>
- *     #define NDCOMPAT_SAL1
- *     #include <sal.h>
+ * The older annotations (__in, __out, ...) are ordinary parameter names inside the C++ library, so they are defined
+ * only where NDCOMPAT_SAL1 is set: on the command line, or before an inclusion of <sal.h> further down a file. sal1.h
+ * includes the usual part of the C++ library first; a header that is not in its list has to come before it.
  */
 #ifndef NDWIN_SAL_H
 #define NDWIN_SAL_H
