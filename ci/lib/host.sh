@@ -22,7 +22,7 @@ host_can() {
 
 # run_on_host COMMAND...: exits with its status.
 run_on_host() {
-    local driver status=0
+    local driver child='' status=0
     . "$CI_LIB/guest/devices"
     for driver in $(drivers_for "$DEVICE") rdma_ucm; do
         [[ -d /sys/module/$driver ]] || modprobe "$driver"
@@ -31,12 +31,13 @@ run_on_host() {
     ulimit -l unlimited
     exec 8>/run/ndcompat-lab.lock
     flock 8 # one lab at a time: the addresses are fixed
-    trap remove_devices EXIT
+    trap 'kill "$child" 2>/dev/null; remove_devices' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     make_devices "$DEVICE" 1 || die 125 "the host's $DEVICE device did not come up; see dmesg"
     timeout -k 5 "$LIMIT" "$@" 8>&- </dev/null &
-    wait $! || status=$?
+    child=$!
+    wait "$child" || status=$?
     if [[ $status == 124 ]]; then
         say "time limit of $LIMIT s; end of the kernel log:"
         dmesg | tail -n 40 >&2

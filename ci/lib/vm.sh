@@ -55,7 +55,7 @@ kernel_arguments() {
 
 # share TAG FOLDER [OPTION]: the qemu arguments for a folder that the guest mounts by 9p.
 share() {
-    VM+=(-fsdev "local,id=$1,path=$2,security_model=none,multidevs=remap${3:+,$3}"
+    VM+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3:+,$3}"
         -device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
 }
 
