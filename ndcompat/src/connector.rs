@@ -166,7 +166,7 @@ impl Connector {
             self.make_ready(&id, &core, &state.terms)?;
             id.establish().map_err(|_| Status::IO_TIMEOUT)?;
         }
-        core.set_ready();
+        core.set_ready(state.terms.outbound_reads);
         self.set_connected(&mut state);
         drop(state);
         // SAFETY: passed on to the caller.
@@ -208,7 +208,7 @@ impl Connector {
         match accepted {
             Ok(()) => {
                 state.core = Some(core.clone());
-                core.set_ready();
+                core.set_ready(terms.outbound_reads);
                 Ok(())
             }
             Err(status) => {
@@ -603,7 +603,10 @@ impl Connector {
     }
 
     /// What holds after the peer's answer: no more than either side said.
-    fn agreed(&self, mine: &Terms, peer: Terms) -> Terms {
+    fn agreed(&self, mine: &Terms, mut peer: Terms) -> Terms {
+        if self.adapter().limits().quirks.reply_limits_swapped {
+            std::mem::swap(&mut peer.inbound_reads, &mut peer.outbound_reads);
+        }
         Terms {
             private_data: peer.private_data,
             inbound_reads: mine.inbound_reads.min(peer.inbound_reads),

@@ -35,6 +35,10 @@ pub(crate) struct Quirks {
     pub lossy_flush: bool,
     /// A receive request must have at least one scatter/gather entry.
     pub receive_needs_sge: bool,
+    /// A read may wait for earlier reads; where it may not, one that asks blocks the send queue for ever.
+    pub fenced_reads: bool,
+    /// The read limits in the answer to a connection request are the peer's, not this side's view of them.
+    pub reply_limits_swapped: bool,
     /// How many scatter/gather entries of an RDMA read the device honours.
     pub read_sge: u32,
 }
@@ -130,6 +134,8 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         cq_resize: !siw,
         lossy_flush: siw,
         receive_needs_sge: siw,
+        fenced_reads: !siw,
+        reply_limits_swapped: siw,
         read_sge: (device.max_sge_rd.max(1)) as u32,
     }
 }

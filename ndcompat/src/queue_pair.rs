@@ -7,7 +7,7 @@ use crate::request_queue::RequestQueue;
 use crate::status::{Result, Status};
 use crate::verbs::{self, bindings::*};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What a queue pair is created with (`CreateQueuePair`). Depths count requests, the limits are the adapter's.
@@ -45,6 +45,8 @@ pub(crate) struct Core {
     receive_completion_queue: Arc<CompletionQueue>,
     pub(crate) limits: PostLimits,
     state: AtomicU8,
+    /// Reads that may be outstanding. With none, a read would wait for ever.
+    outbound_reads: AtomicU32,
     connection: Mutex<Weak<Connector>>,
 }
 
@@ -56,6 +58,7 @@ pub(crate) struct PostLimits {
     pub max_inline: u32,
     pub max_transfer: u64,
     pub receive_needs_sge: bool,
+    pub fenced_reads: bool,
 }
 
 /// Not connected yet: takes receives only.
@@ -121,6 +124,7 @@ impl QueuePair {
             max_inline,
             max_transfer: info.max_transfer_length.into(),
             receive_needs_sge: limits.quirks.receive_needs_sge,
+            fenced_reads: limits.quirks.fenced_reads,
         };
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
             adapter: adapter.clone(),
@@ -131,6 +135,7 @@ impl QueuePair {
             receive_completion_queue: config.receive_completion_queue,
             limits,
             state: AtomicU8::new(IDLE),
+            outbound_reads: AtomicU32::new(0),
             connection: Mutex::default(),
         });
         Ok(QueuePair { core })
@@ -188,8 +193,9 @@ impl Core {
         Ok(())
     }
 
-    /// The device may send from now on.
-    pub(crate) fn set_ready(&self) {
+    /// The device may send from now on, and have so many reads outstanding.
+    pub(crate) fn set_ready(&self, outbound_reads: u32) {
+        self.outbound_reads.store(outbound_reads, Ordering::Relaxed);
         // A queue pair that was flushed meanwhile stays failed.
         let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
     }
@@ -198,6 +204,12 @@ impl Core {
     #[inline]
     pub(crate) fn was_connected(&self) -> bool {
         self.state.load(Ordering::Relaxed) != IDLE
+    }
+
+    /// Whether the connection was made for reads from this side.
+    #[inline]
+    pub(crate) fn may_read(&self) -> bool {
+        self.outbound_reads.load(Ordering::Relaxed) != 0
     }
 
     /// Cancels what is outstanding, and all that is posted from now on.

@@ -61,7 +61,8 @@ impl QueuePair {
         }
     }
 
-    /// Reads the peer's memory into `sge` (`Read`).
+    /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
+    /// (`ND_INVALID_DEVICE_REQUEST`).
     ///
     /// # Safety
     /// As [`QueuePair::send`]; the memory is written to.
@@ -70,7 +71,11 @@ impl QueuePair {
         if flags & !RDMA_FLAGS != 0 {
             return Err(Status::INVALID_PARAMETER_6);
         }
-        let flags = flags & !op_flags::INLINE;
+        if self.core.was_connected() && !self.core.may_read() {
+            return Err(Status::INVALID_DEVICE_REQUEST);
+        }
+        let fence = if self.core.limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
+        let flags = flags & !op_flags::INLINE & !fence;
         // SAFETY: passed on to the caller.
         unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Some(Remote { address, token })) }
     }
