@@ -3,6 +3,8 @@
 use super::background;
 use super::poller::{Poller, Source};
 use super::queue::{Packet, Queue};
+use super::signal::Signal;
+use super::sync::Lock;
 use super::{Overlapped, Request};
 use crate::error::*;
 use crate::object::{Object, RawHandle, guard, handle};
@@ -10,9 +12,6 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-
-use super::signal::Signal;
-use super::sync::Lock;
 
 /// Something that can cancel the requests pending on it, for `CancelIo` and `CancelIoEx`.
 pub trait Canceller: Send + Sync {
@@ -48,9 +47,9 @@ pub struct Registration {
 }
 
 /// `FILE_SKIP_COMPLETION_PORT_ON_SUCCESS`: concerns operations that complete at once, which ours never do.
-const SKIP_PORT_ON_SUCCESS: u8 = 1;
-/// `FILE_SKIP_SET_EVENT_ON_HANDLE`.
-const SKIP_SET_EVENT: u8 = 2;
+pub const SKIP_PORT_ON_SUCCESS: u8 = 1;
+/// `FILE_SKIP_SET_EVENT_ON_HANDLE`: a request without an event sets nothing.
+pub const SKIP_SET_EVENT: u8 = 2;
 
 /// A key that no other source in the process has.
 fn unique_key() -> u64 {
@@ -120,6 +119,11 @@ impl File {
     pub unsafe fn begin(self: &Arc<Self>, ov: *mut Overlapped) -> Request {
         // SAFETY: the caller vouches for `ov`.
         unsafe { Request::begin(self, ov) }
+    }
+
+    /// What `SetFileCompletionNotificationModes` does: adds to the modes, none of which can be removed.
+    pub fn add_notification_modes(&self, modes: u8) {
+        self.modes.fetch_or(modes, Ordering::Relaxed);
     }
 
     /// Dispatches what is ready now; never blocks.
@@ -258,7 +262,7 @@ pub extern "C" fn ndw_SetFileCompletionNotificationModes(file: RawHandle, modes:
             0
         }
         Some(file) => {
-            file.modes.fetch_or(modes, Ordering::Relaxed);
+            file.add_notification_modes(modes);
             1
         }
         None => {

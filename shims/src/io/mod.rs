@@ -5,19 +5,19 @@
 
 mod address;
 mod background;
-mod file;
+pub mod file;
 mod overlapped;
 mod parker;
 mod poller;
 mod pool;
-mod port;
+pub mod port;
 pub(crate) mod queue;
 mod request;
 pub(crate) mod signal;
 pub(crate) mod sync;
 pub(crate) mod sys;
 
-pub use file::{Canceller, File, Registration};
+pub use file::{Canceller, File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS};
 pub use poller::Source;
 pub(crate) use port::Port;

@@ -4,13 +4,11 @@
 //! and tag the two low bits. It is made of a slot's index and of the slot's generation, so that a handle that was
 //! closed, or never opened, is found out.
 
-use super::{Object, RawHandle, guard_bool};
+use super::{Object, RawHandle, guard_bool, thread};
 use crate::error::*;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
-
-use super::thread;
 
 /// Shards keep threads that look up different handles off each other's cache lines.
 const SHARDS: u32 = 16;

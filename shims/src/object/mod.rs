@@ -1,9 +1,9 @@
 //! Objects that a `HANDLE` can name: the handle table, events, threads, and waiting for any of them.
 
-pub(crate) mod event;
-pub(crate) mod handle;
-mod thread;
-pub(crate) mod wait;
+pub mod event;
+pub mod handle;
+pub mod thread;
+pub mod wait;
 
 use crate::error::{ERROR_INTERNAL_ERROR, set_last_error};
 use crate::io::signal::Signal;
