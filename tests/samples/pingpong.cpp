@@ -3,16 +3,9 @@
 // The client says in the private data of its connection request what is to be done, so the server needs no options but its
 // own way to wait. Every size begins with a few rounds whose contents are verified at both ends; the timed rounds follow.
 // The client always sends first, as iWARP demands of the side that connects.
-#include "endpoint.h"
+#include "player.h"
 
 #include <vector>
-
-enum class Transfer : UINT32
-{
-    Send,  // the data travel in messages, one way and back
-    Write, // the data are written into the peer's memory, and a small message says so; one way and back
-    Read,  // the client reads the server's memory; the server only looks on
-};
 
 struct Options
 {
@@ -24,25 +17,6 @@ struct Options
     UINT32 FirstSize = 1;
     UINT32 LastSize = 1 << 20;
     UINT32 Iterations = 0;
-};
-
-// The private data of the connection request and of its answer.
-struct Hello
-{
-    UINT32 Magic;
-    Transfer Operation;
-    UINT32 FirstSize;
-    UINT32 LastSize;
-    UINT32 Iterations;
-    UINT32 Token;
-    UINT64 Address;
-};
-
-// The small message of Write and Read: which round it is about.
-struct Note
-{
-    UINT32 Size;
-    UINT32 Round;
 };
 
 static const USHORT DefaultPort = 54329;
@@ -63,203 +37,35 @@ static UINT32 TimedRounds(const Hello& hello, UINT32 size)
     return hello.Iterations != 0 ? hello.Iterations : 400000 / (80 + 2 * size / 60);
 }
 
-// What one end holds and does in a round. Both ends lay their memory out in the same way.
-class Player
+// What the peer proposes. It is known once its request, or its answer, has come, and until the connection is made.
+struct Terms
 {
-public:
-    Player(Endpoint& endpoint, const Hello& hello, bool server) : m_endpoint(endpoint), m_hello(hello), m_server(server)
-    {
-        m_stride = (hello.LastSize + 63u) & ~63u;
-        m_outgoing = m_endpoint.Register(2 * m_stride + 2 * NoteStride);
-        m_incoming = m_outgoing + m_stride;
-        m_noteOut = reinterpret_cast<Note*>(m_incoming + m_stride);
-        m_noteIn = reinterpret_cast<Note*>(m_incoming + m_stride + NoteStride);
-    }
-
-    // What the peer has to know to reach this end's memory: the outgoing data are read, the incoming ones written.
-    Hello Introduction() const
-    {
-        Hello hello = m_hello;
-        hello.Token = m_endpoint.RemoteToken();
-        hello.Address = reinterpret_cast<ULONG_PTR>(m_hello.Operation == Transfer::Read ? m_outgoing : m_incoming);
-        return hello;
-    }
-
-    void Meet(const Hello& peer)
-    {
-        m_peer = peer;
-    }
-
-    void PostReceive()
-    {
-        if (m_hello.Operation == Transfer::Send)
-        {
-            m_endpoint.PostReceive(m_incoming, m_hello.LastSize);
-        }
-        else
-        {
-            m_endpoint.PostReceive(m_noteIn, sizeof(*m_noteIn));
-        }
-    }
-
-    // One round of the client. Returns what of it is to be timed, in ticks of the performance counter.
-    LONGLONG RunRound(UINT32 size, UINT32 round, bool verify)
-    {
-        if (m_hello.Operation == Transfer::Read)
-        {
-            return FetchOnce(size, round, verify);
-        }
-        if (verify)
-        {
-            Fill(size, round);
-        }
-        PostReceive();
-        const LONGLONG begin = Now();
-        Transmit(size, round);
-        Await(size, round);
-        const LONGLONG ticks = Now() - begin;
-        m_endpoint.WaitInitiated();
-        if (verify)
-        {
-            Verify(size, round);
-        }
-        return ticks;
-    }
-
-    // One round of the server; a receive has been posted before. Leaves the next one posted.
-    void AnswerRound(UINT32 size, UINT32 round, bool verify)
-    {
-        Await(size, round);
-        m_endpoint.WaitInitiated();
-        if (verify)
-        {
-            if (m_hello.Operation != Transfer::Read)
-            {
-                Verify(size, round);
-            }
-            Fill(size, round);
-        }
-        PostReceive();
-        Transmit(size, round);
-    }
-
-private:
-    static const UINT32 NoteStride = 64;
-
-    static LONGLONG Now()
-    {
-        LARGE_INTEGER counter;
-        QueryPerformanceCounter(&counter);
-        return counter.QuadPart;
-    }
-
-    // Sends the data, or puts them into the peer's memory and sends the note about them.
-    void Transmit(UINT32 size, UINT32 round)
-    {
-        if (m_hello.Operation == Transfer::Send)
-        {
-            m_endpoint.PostSend(m_outgoing, size);
-            return;
-        }
-        if (m_hello.Operation == Transfer::Write)
-        {
-            m_endpoint.PostSilentWrite(m_outgoing, size, m_peer.Address, m_peer.Token);
-        }
-        m_noteOut->Size = size;
-        m_noteOut->Round = round;
-        m_endpoint.PostSend(m_noteOut, sizeof(*m_noteOut));
-    }
-
-    // Waits for what the peer's Transmit sends.
-    void Await(UINT32 size, UINT32 round)
-    {
-        const ULONG length = m_endpoint.WaitReceive();
-        if (m_hello.Operation == Transfer::Send)
-        {
-            REQUIRE(length == size);
-        }
-        else
-        {
-            REQUIRE(length == sizeof(Note));
-            REQUIRE(m_noteIn->Size == size && m_noteIn->Round == round);
-        }
-    }
-
-    // The Read of the client. Before one that is verified the server is told to lay out this round's data.
-    LONGLONG FetchOnce(UINT32 size, UINT32 round, bool verify)
-    {
-        if (verify)
-        {
-            PostReceive();
-            Transmit(size, round);
-            Await(size, round);
-            m_endpoint.WaitInitiated();
-        }
-        const LONGLONG begin = Now();
-        m_endpoint.PostRead(m_incoming, size, m_peer.Address, m_peer.Token);
-        m_endpoint.WaitInitiated();
-        const LONGLONG ticks = Now() - begin;
-        if (verify)
-        {
-            Verify(size, round);
-        }
-        return ticks;
-    }
-
-    // Each round, size and direction has bytes of its own, so that nothing stale can pass for new.
-    static char Pattern(UINT32 size, UINT32 round, bool fromServer, UINT32 position)
-    {
-        return static_cast<char>(size * 5 + round * 29 + (fromServer ? 101 : 0) + position + (position >> 8) * 3);
-    }
-
-    void Fill(UINT32 size, UINT32 round)
-    {
-        for (UINT32 i = 0; i < size; i++)
-        {
-            m_outgoing[i] = Pattern(size, round, m_server, i);
-        }
-    }
-
-    void Verify(UINT32 size, UINT32 round) const
-    {
-        for (UINT32 i = 0; i < size; i++)
-        {
-            const char expected = Pattern(size, round, !m_server, i);
-            if (m_incoming[i] != expected)
-            {
-                _ftprintf(stderr, _T("%s(%d): byte %u of %u in round %u is 0x%02x, expected 0x%02x\n"), _T(__FILE__),
-                          __LINE__, i, size, round, m_incoming[i] & 0xff, expected & 0xff);
-                exit(1);
-            }
-        }
-    }
-
-    Endpoint& m_endpoint;
-    Hello m_hello;
-    Hello m_peer;
-    bool m_server;
-    SIZE_T m_stride;
-    char* m_outgoing;
-    char* m_incoming;
-    Note* m_noteOut;
-    Note* m_noteIn;
+    Hello Peer;
+    ULONG PrivateDataLength;
+    ULONG InboundReads;
+    ULONG OutboundReads;
 };
 
-static void PrintConnection(const Endpoint& endpoint, ULONG privateData)
+static Terms GetTerms(Endpoint& endpoint)
+{
+    Terms terms;
+    terms.PrivateDataLength = endpoint.GetPrivateData(&terms.Peer, sizeof(terms.Peer));
+    CHECK(endpoint.Connector()->GetReadLimits(&terms.InboundReads, &terms.OutboundReads));
+    REQUIRE(terms.Peer.Magic == HelloMagic);
+    return terms;
+}
+
+static void PrintConnection(const Endpoint& endpoint, const Terms& terms)
 {
     SOCKADDR_INET local;
     SOCKADDR_INET peer;
     ULONG localSize = sizeof(local);
     ULONG peerSize = sizeof(peer);
-    ULONG inbound = 0;
-    ULONG outbound = 0;
-    IND2Connector* connector = endpoint.Connector();
-    CHECK(connector->GetLocalAddress(reinterpret_cast<sockaddr*>(&local), &localSize));
-    CHECK(connector->GetPeerAddress(reinterpret_cast<sockaddr*>(&peer), &peerSize));
-    CHECK(connector->GetReadLimits(&inbound, &outbound));
+    CHECK(endpoint.Connector()->GetLocalAddress(reinterpret_cast<sockaddr*>(&local), &localSize));
+    CHECK(endpoint.Connector()->GetPeerAddress(reinterpret_cast<sockaddr*>(&peer), &peerSize));
     _tprintf(_T("connection    %s -> %s\n"), AddressText(local).c_str(), AddressText(peer).c_str());
-    _tprintf(_T("  reads       inbound %lu, outbound %lu\n"), inbound, outbound);
-    _tprintf(_T("  private     %lu bytes received, %lu of them ours\n"), privateData, (ULONG)sizeof(Hello));
+    _tprintf(_T("  reads       inbound %lu, outbound %lu\n"), terms.InboundReads, terms.OutboundReads);
+    _tprintf(_T("  private     %lu bytes received, %lu of them ours\n"), terms.PrivateDataLength, (ULONG)sizeof(Hello));
 }
 
 static void RunServer(const Options& options)
@@ -271,9 +77,8 @@ static void RunServer(const Options& options)
     }
     endpoint.WaitForRequest(options.Address);
 
-    Hello client;
-    const ULONG received = endpoint.GetPrivateData(&client, sizeof(client));
-    REQUIRE(client.Magic == HelloMagic);
+    const Terms terms = GetTerms(endpoint);
+    const Hello& client = terms.Peer;
     REQUIRE(client.FirstSize != 0 && client.FirstSize <= client.LastSize);
     REQUIRE(client.LastSize <= endpoint.Info().MaxTransferLength);
 
@@ -284,7 +89,7 @@ static void RunServer(const Options& options)
     endpoint.Accept(ReadLimit, ReadLimit, &answer, sizeof(answer));
     if (options.Verbose)
     {
-        PrintConnection(endpoint, received);
+        PrintConnection(endpoint, terms);
     }
 
     for (UINT32 size = client.FirstSize; size != 0; size = NextSize(size, client.LastSize))
@@ -345,12 +150,10 @@ static void RunClient(const Options& options)
     Player player(endpoint, plan, false);
     const Hello introduction = player.Introduction();
     endpoint.Connect(local, options.Address, ReadLimit, ReadLimit, &introduction, sizeof(introduction));
-    Hello server;
-    const ULONG received = endpoint.GetPrivateData(&server, sizeof(server));
-    REQUIRE(server.Magic == HelloMagic);
-    player.Meet(server);
+    const Terms terms = GetTerms(endpoint);
+    player.Meet(terms.Peer);
     endpoint.CompleteConnect();
-    PrintConnection(endpoint, received);
+    PrintConnection(endpoint, terms);
 
     static const TCHAR* const operations[] = {_T("send"), _T("write"), _T("read")};
     static const TCHAR* const modes[] = {_T("polling"), _T("waiting for an event"), _T("waiting at a completion port")};
