@@ -1,0 +1,169 @@
+//! Calls with argument lists made by hand, as no variadic function can be called from Rust.
+
+use super::*;
+use crate::text::w;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+
+/// A `va_list` whose arguments all lie on a stack, as if registers had run out: 8 bytes each.
+#[cfg(target_arch = "x86_64")]
+#[repr(C)]
+struct Args {
+    gp_offset: u32,
+    fp_offset: u32,
+    overflow: *const u64,
+    registers: *const u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+fn args(stack: &[u64]) -> Args {
+    Args { gp_offset: 48, fp_offset: 176, overflow: stack.as_ptr(), registers: std::ptr::null() }
+}
+
+/// As above, after the AArch64 procedure call standard.
+#[cfg(target_arch = "aarch64")]
+#[repr(C)]
+struct Args {
+    stack: *const u64,
+    general_top: *const u64,
+    vector_top: *const u64,
+    general_offset: i32,
+    vector_offset: i32,
+}
+
+#[cfg(target_arch = "aarch64")]
+fn args(stack: &[u64]) -> Args {
+    let none = std::ptr::null();
+    Args { stack: stack.as_ptr(), general_top: none, vector_top: none, general_offset: 0, vector_offset: 0 }
+}
+
+fn list(args: &mut Args) -> VaList {
+    (&raw mut *args).cast()
+}
+
+fn narrow(format: &str, stack: &[u64]) -> String {
+    let format = CString::new(format).unwrap();
+    let mut buffer = [0u8; 128];
+    // SAFETY: the arguments of each test fit its format.
+    let n =
+        unsafe { ndw_vsnprintf(buffer.as_mut_ptr().cast(), 128, format.as_ptr(), list(&mut args(stack))) };
+    std::str::from_utf8(&buffer[..n as usize]).unwrap().to_owned()
+}
+
+fn wide(format: &str, stack: &[u64]) -> String {
+    let mut buffer = [0; 128];
+    // SAFETY: the arguments of each test fit its format.
+    let n = unsafe { ndw_vswprintf(buffer.as_mut_ptr(), 128, w(format).as_ptr(), list(&mut args(stack))) };
+    text::from_wide(&buffer[..n as usize])
+}
+
+#[test]
+fn integers_of_windows_widths() {
+    // The upper half of a 32-bit argument's slot is not defined.
+    let minus_one = 0xDEAD_BEEF_FFFF_FFFF;
+    assert_eq!(narrow("%ld|%lu|%lx", &[minus_one; 3]), "-1|4294967295|ffffffff");
+    assert_eq!(narrow("%I64d|%9Id|%I32d", &[u64::MAX, 5, minus_one]), "-1|        5|-1");
+    assert_eq!(narrow("%9ul %s", &[7, c"end".as_ptr() as u64]), "        7l end");
+    assert_eq!(wide("%I64x %zu %.2f", &[1 << 40, 3, 1.5f64.to_bits()]), "10000000000 3 1.50");
+}
+
+#[test]
+fn strings_of_either_width_without_a_locale() {
+    let (n, long) = (c"gr\u{fc}n".as_ptr() as u64, w("gr\u{fc}n \u{1F600}"));
+    let l = long.as_ptr() as u64;
+    assert_eq!(
+        narrow("%s, %S, %ls, %hs", &[n, l, l, n]),
+        "gr\u{fc}n, gr\u{fc}n \u{1F600}, gr\u{fc}n \u{1F600}, gr\u{fc}n"
+    );
+    assert_eq!(
+        wide("<%-11s|%S|%hs|%.2s>", &[l, n, n, l]),
+        "<gr\u{fc}n \u{1F600}     |gr\u{fc}n|gr\u{fc}n|gr>"
+    );
+    assert_eq!(wide("%c%C%hc", &[0xFC, 0x41, 0x42]), "\u{fc}AB");
+    assert_eq!(narrow("%c%C", &[0x41, 0xFC]), "A\u{fc}");
+}
+
+#[test]
+fn bounded_functions_differ_in_what_they_do_with_too_much() {
+    let text = c"abcd".as_ptr() as u64;
+    let f = c"%s".as_ptr();
+    let wf = w("%hs");
+    type Bounded = unsafe extern "C" fn(*mut c_char, usize, *const c_char, VaList) -> c_int;
+    let run = |function: Bounded, size: usize| {
+        let mut buffer = [b'?' as c_char; 6];
+        // SAFETY: the buffer has more room than is told.
+        let n = unsafe { function(buffer.as_mut_ptr(), size, f, list(&mut args(&[text]))) };
+        (n, buffer.map(|c| c as u8))
+    };
+    assert_eq!(run(ndw_vsnprintf, 3), (4, *b"ab\0???"));
+    assert_eq!(run(ndw__vsnprintf, 3), (-1, *b"abc???"));
+    assert_eq!(run(ndw__vsnprintf, 4), (4, *b"abcd??"));
+    assert_eq!(run(ndw__vsnprintf, 5), (4, *b"abcd\0?"));
+    assert_eq!(run(ndw_vsprintf_s, 4), (-1, *b"\0?????"));
+    assert_eq!(run(ndw_vsprintf_s, 5), (4, *b"abcd\0?"));
+
+    type WideBounded = unsafe extern "C" fn(*mut Wchar, usize, *const Wchar, VaList) -> c_int;
+    let run = |function: WideBounded, size: usize| {
+        let mut buffer = [u32::from(b'?'); 6];
+        // SAFETY: the buffer has more room than is told.
+        let n = unsafe { function(buffer.as_mut_ptr(), size, wf.as_ptr(), list(&mut args(&[text]))) };
+        (n, buffer.map(|c| c as u8))
+    };
+    assert_eq!(run(ndw_vswprintf, 3), (-1, *b"ab\0???"));
+    assert_eq!(run(ndw__vsnwprintf, 4), (4, *b"abcd??"));
+    assert_eq!(run(ndw_vswprintf_s, 3), (-1, *b"\0?????"));
+
+    // SAFETY: nothing is written.
+    unsafe {
+        assert_eq!(ndw__vscprintf(f, list(&mut args(&[text]))), 4);
+        assert_eq!(ndw__vscwprintf(wf.as_ptr(), list(&mut args(&[text]))), 4);
+        assert_eq!(ndw__vsnprintf(null_mut(), 0, f, list(&mut args(&[text]))), 4);
+        assert_eq!(ndw_vprintf(std::ptr::null(), list(&mut args(&[]))), -1);
+    }
+}
+
+#[test]
+fn truncation_can_be_asked_for() {
+    let text = c"abcd".as_ptr() as u64;
+    for (size, count, result, expected) in [
+        (4, TRUNCATE, -1, b"abc\0??"),
+        (5, TRUNCATE, 4, b"abcd\0?"),
+        (6, 2, -1, b"ab\0???"),
+        (4, 4, -1, b"\0?????"),
+    ] {
+        let mut buffer = [b'?'; 6];
+        // SAFETY: the buffer has more room than is told.
+        let n = unsafe {
+            ndw__vsnprintf_s(
+                buffer.as_mut_ptr().cast(),
+                size,
+                count,
+                c"%s".as_ptr(),
+                list(&mut args(&[text])),
+            )
+        };
+        assert_eq!((n, &buffer), (result, expected), "{size} {count}");
+    }
+}
+
+#[test]
+fn wide_and_narrow_output_mix_on_one_stream() {
+    let mut ends = [0; 2];
+    let name = w("w\u{fc}de");
+    // SAFETY: a pipe of ours; the arguments fit the formats.
+    let mut reader = unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        let stream = libc::fdopen(ends[1], c"w".as_ptr());
+        let wide_args = [name.as_ptr() as u64];
+        assert_eq!(ndw_vfwprintf(stream, w("1 %s\n").as_ptr(), list(&mut args(&wide_args))), 7);
+        assert_eq!(ndw_vfprintf(stream, c"2 %d\n".as_ptr(), list(&mut args(&[2]))), 4);
+        assert_eq!(ndw_vfwprintf(stream, w("3\n").as_ptr(), list(&mut args(&[]))), 2);
+        libc::fclose(stream);
+        File::from_raw_fd(ends[0])
+    };
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "1 w\u{fc}de\n2 2\n3\n");
+}
