@@ -44,7 +44,7 @@ doctor() {
     else
         line "kvm" "no /dev/kvm that we may use; emulation (TCG) instead"
     fi
-    line "cache" "$CACHE ($(du -sh "$CACHE" 2>/dev/null | cut -f1 || true) used, $(cache_space) free)"
+    line "cache" "$CACHE ($(cache_size) used, $(cache_space) free)"
 
     if [[ ${#way[@]} == 2 || -z $missing ]]; then
         line "verdict" "ok: ci/lab run works here$([[ ${#way[@]} == 2 ]] && echo ", on the host itself")"
@@ -52,6 +52,10 @@ doctor() {
         line "verdict" "ci/lab run cannot work yet"
         return 1
     fi
+}
+
+cache_size() {
+    if [[ -d $CACHE ]]; then du -sh "$CACHE" | cut -f1; else echo 0; fi
 }
 
 cache_space() {
