@@ -19,15 +19,17 @@ missing_packages() {
     done | sort -u
 }
 
-# install_packages PACKAGE...: by apt, with its package lists fetched first when they do not know them.
+# install_packages PACKAGE...: by apt, or brings them up to date. The package lists are fetched first, once: old ones name
+# versions that are gone.
 install_packages() {
     (($#)) || return 0
     have apt-get || die 2 "no apt-get here; install these yourself: $*"
     ((EUID == 0)) || die 2 "not root; run: apt-get install --no-install-recommends $*"
+    if [[ -z ${LISTS_FETCHED:-} ]]; then
+        say "asking apt for its package lists"
+        apt-get update -qq >&2
+        LISTS_FETCHED=yes
+    fi
     say "installing $*"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1 && return
-    say "asking apt for its package lists"
-    apt-get update -qq >&2
-    apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
