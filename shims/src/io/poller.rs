@@ -28,6 +28,9 @@ pub(crate) struct Poller {
     looks: AtomicUsize,
     /// How many threads wait in a poller over this one.
     guests: AtomicUsize,
+    /// The program sleeps in a poll loop of its own on what this poller completes: a mere look from it must not
+    /// send the background thread away.
+    watched_outside: AtomicBool,
     /// The background thread watches this poller, or a file whose completions go to its port.
     pub(crate) adopted: AtomicBool,
 }
@@ -55,6 +58,7 @@ impl Poller {
             seats: Lock::default(),
             looks: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
+            watched_outside: AtomicBool::new(false),
             adopted: AtomicBool::new(false),
         }))
     }
@@ -102,7 +106,9 @@ impl Poller {
 
     /// Serves what is ready now.
     pub(crate) fn poll(&self) {
-        self.attend();
+        if !self.watched_outside.load(Ordering::Relaxed) {
+            self.attend();
+        }
         self.serve_ready();
     }
 
@@ -160,6 +166,11 @@ impl Poller {
                 source.ready();
             }
         }
+    }
+
+    /// The program got a descriptor that shows completions of this poller.
+    pub(crate) fn watch_outside(&self) {
+        self.watched_outside.store(true, Ordering::Relaxed);
     }
 
     /// Brings the leader out of its sleep.

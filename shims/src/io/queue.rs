@@ -317,15 +317,14 @@ impl Bound {
     fn bind(queue: &Arc<Queue>) -> bool {
         let bind = |bound: &Bound| {
             let running = bound.running.replace(false);
-            let former = bound.queue.replace(Some(queue.clone()));
-            match former {
-                Some(former) if Arc::ptr_eq(&former, queue) => running,
-                Some(former) if running => {
-                    former.stop_running();
-                    false
-                }
-                _ => false,
+            if bound.queue.borrow().as_ref().is_some_and(|former| Arc::ptr_eq(former, queue)) {
+                return running;
             }
+            let former = bound.queue.replace(Some(queue.clone()));
+            if let (Some(former), true) = (former, running) {
+                former.stop_running();
+            }
+            false
         };
         BOUND.try_with(bind).unwrap_or(false)
     }

@@ -121,6 +121,9 @@ impl Signal {
         {
             let mut state = self.state.lock();
             state.reset();
+            if state.fd.is_some() {
+                poller.watch_outside();
+            }
             match state.pollers.iter_mut().find(|(other, _)| Arc::ptr_eq(other, poller)) {
                 Some((_, requests)) => *requests += 1,
                 None => {
@@ -161,6 +164,7 @@ impl Signal {
                 fd.set();
             }
             state.fd = Some(fd);
+            state.pollers.iter().for_each(|(poller, _)| poller.watch_outside());
         }
         Ok(state.fd.as_ref().map_or(-1, EventFd::fd))
     }
