@@ -57,11 +57,10 @@ template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
 extern "C++" {
 namespace ndwin {
 template <typename T> struct value { typedef T type; };
-template <typename T> struct value<T &> { typedef T type; };
 template <typename T> struct value<const T> { typedef T type; };
 template <typename T> struct value<volatile T> { typedef T type; };
-template <typename T> struct value<const T &> { typedef T type; };
-template <typename T> struct value<volatile T &> { typedef T type; };
+template <typename T> struct value<const volatile T> { typedef T type; };
+template <typename T> struct value<T &> : value<T> {};
 }
 template <typename A, typename B>
 constexpr auto min(const A &a, const B &b) -> typename ndwin::value<decltype(b < a ? b : a)>::type

@@ -130,15 +130,13 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define WSA_FLAG_OVERLAPPED        0x01
 #define WSA_FLAG_NO_HANDLE_INHERIT 0x80
 
-#define IOC_VOID  0x20000000
-#define IOC_OUT   0x40000000
-#define IOC_IN    0x80000000
-#define IOC_INOUT (IOC_IN | IOC_OUT)
-#define IOC_WS2   0x08000000
-#define _WSAIO(group, number)   (IOC_VOID | (group) | (number))
-#define _WSAIOR(group, number)  (IOC_OUT | (group) | (number))
-#define _WSAIOW(group, number)  (IOC_IN | (group) | (number))
-#define _WSAIORW(group, number) (IOC_INOUT | (group) | (number))
+/* IOC_IN, IOC_OUT and IOC_INOUT mean something else in <sys/ioctl.h>, so only what is made of them is here. */
+#define IOC_VOID 0x20000000
+#define IOC_WS2  0x08000000
+#define _WSAIO(group, number)   (0x20000000 | (group) | (number))
+#define _WSAIOR(group, number)  (0x40000000 | (group) | (number))
+#define _WSAIOW(group, number)  (0x80000000 | (group) | (number))
+#define _WSAIORW(group, number) (0xC0000000 | (group) | (number))
 #define SIO_ROUTING_INTERFACE_QUERY  _WSAIORW(IOC_WS2, 20)
 #define SIO_ROUTING_INTERFACE_CHANGE _WSAIOW(IOC_WS2, 21)
 #define SIO_ADDRESS_LIST_QUERY       _WSAIOR(IOC_WS2, 22)

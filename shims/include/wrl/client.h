@@ -162,4 +162,10 @@ template <typename T, typename U> inline bool operator<(const ComPtr<T> &a, cons
 } /* namespace WRL */
 } /* namespace Microsoft */
 
+/* For IID_PPV_ARGS(&pointer). */
+template <typename T> inline void **IID_PPV_ARGS_Helper(Microsoft::WRL::Details::ComPtrRef<T> pointer)
+{
+    return pointer;
+}
+
 #endif /* NDWIN_WRL_CLIENT_H */

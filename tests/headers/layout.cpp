@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The facts of abi.def as C++ sees them. Compiling is half of the test; the script reads the slots and GUIDs from
+// what the compiler made of them.
+#include <stddef.h>
+#include <winsock2.h>
+#include <ws2ipdef.h>
+#include <ifdef.h>
+#include <unknwn.h>
+#include <initguid.h>
+#include <ndsupport.h>
+
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+#endif
+
+// A pointer to a virtual member function holds 1 + 8 * slot, which the compiler writes into the object. QueryInterface
+// is overloaded in some SDKs, so its type is named.
+typedef HRESULT (STDMETHODCALLTYPE IUnknown::*QueryInterface)(REFIID, void**);
+
+#define ND_SIZE(type, size)           static_assert(sizeof(type) == (size), #type);
+#define ND_FIELD(type, field, offset) static_assert(offsetof(type, field) == (offset), #type "." #field);
+#define ND_VALUE(name, value)         static_assert(static_cast<unsigned>(name) == (value), #name);
+#define ND_IID(iface, bytes)
+#define ND_SLOTS(iface, count)                                               \
+    static_assert(sizeof(iface) == sizeof(void*), #iface);                   \
+    extern "C" {                                                             \
+    extern QueryInterface slot_##iface##_QueryInterface;                     \
+    QueryInterface slot_##iface##_QueryInterface = &iface::QueryInterface;   \
+    }
+#define ND_SLOT(iface, method, slot)                                         \
+    extern "C" {                                                             \
+    extern decltype(&iface::method) slot_##iface##_##method;                 \
+    decltype(&iface::method) slot_##iface##_##method = &iface::method;       \
+    }
+#include "abi.def"
