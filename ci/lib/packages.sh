@@ -31,5 +31,7 @@ install_packages() {
         LISTS_FETCHED=yes
     fi
     say "installing $*"
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+    local words
+    words=$(DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" 2>&1) ||
+        die 1 "apt-get could not install them:"$'\n'"$words"
 }
