@@ -244,11 +244,28 @@ fn packets_reach_waiting_threads_once() {
 fn packets_held_back_by_the_limit_come_when_the_thread_waits_or_ends() {
     check(|| {
         let queue = Queue::new(1).unwrap();
-        let takers: [_; 2] = std::array::from_fn(|_| {
-            let queue = queue.clone();
-            spawn(move || (0..2).for_each(|_| assert!(queue.next(Deadline::Never).is_ok())))
+        let (elsewhere, running) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
+        let takers: [_; 3] = std::array::from_fn(|way| {
+            let (queue, elsewhere, running) = (queue.clone(), elsewhere.clone(), running.clone());
+            spawn(move || {
+                for _ in 0..2 {
+                    assert!(queue.next(Deadline::Never).is_ok());
+                    // No more threads run than the limit allows.
+                    assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
+                    thread::yield_now();
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    match way {
+                        0 => elsewhere.set(),
+                        1 => assert!(wait_any(std::slice::from_ref(&elsewhere), Deadline::Never).is_some()),
+                        _ => {}
+                    }
+                    if way == 1 {
+                        break;
+                    }
+                }
+            })
         });
-        (0..4).for_each(|key| queue.post(packet(key)));
+        (0..5).for_each(|key| queue.post(packet(key)));
         join(takers);
         assert_eq!(queue.another(), None);
     });

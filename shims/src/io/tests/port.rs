@@ -188,30 +188,24 @@ fn a_thread_takes_what_it_served_itself() {
     close(port);
 }
 
+/// (That no more run than the limit is for the model to check: here a thread may be preempted for so long that it
+/// counts as blocked.)
 #[test]
-fn no_more_threads_run_than_the_limit() {
+fn a_limit_below_the_number_of_threads_loses_nothing() {
     let port = port(2);
-    let (running, most, done) =
-        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let threads: Vec<_> = (0..6)
-        .map(|_| {
-            let (running, most, done) = (running.clone(), most.clone(), done.clone());
-            std::thread::spawn(move || {
-                while dequeue(port, u32::MAX).key != 0 {
-                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    std::hint::black_box((0..2000).fold(0u64, |a, b| a ^ b));
-                    running.fetch_sub(1, Ordering::SeqCst);
-                    done.fetch_add(1, Ordering::SeqCst);
-                }
-            })
-        })
-        .collect();
-    (0..500).for_each(|_| post(port, 0, 1));
+    let done = Arc::new(AtomicUsize::new(0));
+    let work = |done: Arc<AtomicUsize>| {
+        move || {
+            while dequeue(port, u32::MAX).key != 0 {
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    };
+    let threads: Vec<_> = (0..6).map(|_| std::thread::spawn(work(done.clone()))).collect();
+    (0..5000).for_each(|_| post(port, 0, 1));
     (0..6).for_each(|_| post(port, 0, 0));
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(done.load(Ordering::SeqCst), 500);
-    // A thread that is preempted for long may be taken for blocked, which lets one more run.
-    assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
+    assert_eq!(done.load(Ordering::SeqCst), 5000);
     close(port);
 }
 

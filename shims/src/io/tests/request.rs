@@ -4,10 +4,11 @@ use super::device::*;
 use crate::error::*;
 use crate::io::file::{ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
 use crate::io::port::{ndw_GetOverlappedResult, ndw_GetOverlappedResultEx};
-use crate::io::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result};
+use crate::io::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result, wait_for};
 use crate::object::RawHandle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const ND_CONNECTION_REFUSED: i32 = 0xC000_0236_u32 as i32;
 
@@ -100,6 +101,22 @@ fn waiting_for_a_request_of_another_file() {
     });
     // Nobody waits on `other`: its completion comes from the background thread.
     assert_eq!(result_of(&file, &ov, true), STATUS_SUCCESS);
+    finisher.join().unwrap();
+}
+
+#[test]
+fn a_driver_sees_its_own_request_through() {
+    let file = File::new().unwrap();
+    let (device, _registration) = Device::new(&file);
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    let served = || device.served.load(Ordering::SeqCst) > 0;
+    assert!(!wait_for(&file, &*ov, Duration::from_millis(20), served));
+    let finisher = later(20, {
+        let device = device.clone();
+        move || device.finish(0, 0)
+    });
+    assert!(wait_for(&file, &*ov, Duration::from_secs(20), served));
     finisher.join().unwrap();
 }
 
