@@ -7,6 +7,7 @@ use crate::connector::Connector;
 use crate::guid::{Guid, IID_IND2Adapter};
 use crate::listener::Listener;
 use crate::memory_region::MemoryRegion;
+use crate::memory_window::MemoryWindow;
 use crate::provider::Provider;
 use crate::queue_pair::QueuePair;
 use ndcompat::types::AdapterInfo;
@@ -175,12 +176,14 @@ unsafe extern "C" fn create_memory_region(
 }
 
 unsafe extern "C" fn create_memory_window(
-    _this: *mut c_void,
-    _iid: *const Guid,
+    this: *mut c_void,
+    iid: *const Guid,
     out: *mut *mut c_void,
 ) -> HResult {
-    // SAFETY: valid or null.
-    unsafe { refuse(out) }
+    // SAFETY: as above.
+    boundary(|| unsafe {
+        Object::hand_out(iid, out, || inner(this).create_memory_window().map(MemoryWindow))
+    })
 }
 
 #[allow(clippy::too_many_arguments)] // the SPI's signature

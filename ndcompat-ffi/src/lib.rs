@@ -15,6 +15,7 @@ pub mod guid;
 pub mod helper;
 mod listener;
 mod memory_region;
+mod memory_window;
 mod overlapped;
 pub mod provider;
 mod queue_pair;

@@ -2,6 +2,8 @@
 
 use crate::com::{HResult, Interface, Object, Table, UnknownMethods, boundary, status};
 use crate::guid::{Guid, IID_IND2QueuePair};
+use crate::memory_region::MemoryRegion;
+use crate::memory_window::MemoryWindow;
 use ndcompat::Status;
 use ndcompat::types::Sge;
 use std::ffi::c_void;
@@ -97,24 +99,35 @@ unsafe extern "C" fn receive(
 }
 
 unsafe extern "C" fn bind(
-    _this: *mut c_void,
-    _context: *mut c_void,
-    _region: *mut c_void,
-    _window: *mut c_void,
-    _buffer: *const c_void,
-    _length: usize,
-    _flags: u32,
+    this: *mut c_void,
+    context: *mut c_void,
+    region: *mut c_void,
+    window: *mut c_void,
+    buffer: *const c_void,
+    length: usize,
+    flags: u32,
 ) -> HResult {
-    Status::NOT_SUPPORTED.0
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        let Some(region) = Object::<MemoryRegion>::find(region) else { return Status::INVALID_PARAMETER_2.0 };
+        let Some(window) = Object::<MemoryWindow>::find(window) else { return Status::INVALID_PARAMETER_3.0 };
+        let start = buffer as usize;
+        let Some(end) = start.checked_add(length) else { return Status::ACCESS_VIOLATION.0 };
+        status(inner(this).bind(context as u64, &region.0, &window.0, start..end, flags))
+    })
 }
 
 unsafe extern "C" fn invalidate(
-    _this: *mut c_void,
-    _context: *mut c_void,
-    _window: *mut c_void,
-    _flags: u32,
+    this: *mut c_void,
+    context: *mut c_void,
+    window: *mut c_void,
+    flags: u32,
 ) -> HResult {
-    Status::NOT_SUPPORTED.0
+    // SAFETY: as above.
+    boundary(|| unsafe {
+        let Some(window) = Object::<MemoryWindow>::find(window) else { return Status::INVALID_PARAMETER_2.0 };
+        status(inner(this).invalidate(context as u64, &window.0, flags))
+    })
 }
 
 unsafe extern "C" fn read(

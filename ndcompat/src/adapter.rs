@@ -5,6 +5,7 @@ use crate::connector::Connector;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::memory_region::MemoryRegion;
+use crate::memory_window::MemoryWindow;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::{QueuePair, QueuePairConfig};
 use crate::status::{Result, Status};
@@ -78,6 +79,11 @@ impl Adapter {
     /// Creates a memory region without memory, whose requests run on `file`.
     pub fn create_memory_region(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<MemoryRegion>> {
         Ok(Arc::new(MemoryRegion::new(self.file(file)?)))
+    }
+
+    /// Creates a memory window that is not bound.
+    pub fn create_memory_window(self: &Arc<Self>) -> Result<Arc<MemoryWindow>> {
+        Ok(Arc::new(MemoryWindow::new(self)))
     }
 
     /// Creates a queue pair.

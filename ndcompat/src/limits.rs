@@ -1,7 +1,7 @@
 //! What an adapter can do, and where its device departs from the verbs manual.
 
 use crate::status::{Result, Status};
-use crate::types::{AdapterInfo, VERSION_2, adapter_flags};
+use crate::types::{AdapterInfo, Sge, VERSION_2, adapter_flags};
 use crate::verbs::bindings::{ibv_device_attr, ibv_qp_cap};
 use crate::verbs::{self, Context, ProtectionDomain, Transport};
 use std::sync::Arc;
@@ -33,14 +33,22 @@ pub(crate) struct Quirks {
     pub cq_resize: bool,
     /// Requests outstanding when a queue pair fails may never be reported.
     pub lossy_flush: bool,
-    /// A receive request must have at least one scatter/gather entry.
-    pub receive_needs_sge: bool,
+    /// A request must have at least one scatter/gather entry, if only one of no length.
+    pub needs_sge: bool,
     /// A read may wait for earlier reads; where it may not, one that asks blocks the send queue for ever.
     pub fenced_reads: bool,
     /// The read limits in the answer to a connection request are the peer's, not this side's view of them.
     pub reply_limits_swapped: bool,
     /// How many scatter/gather entries of an RDMA read the device honours.
     pub read_sge: u32,
+}
+
+impl Quirks {
+    /// The scatter/gather list for a request without one.
+    pub(crate) fn empty_list(&self) -> &'static [Sge] {
+        const NOTHING: &[Sge] = &[Sge { buffer: 0, length: 0, token: 0 }];
+        if self.needs_sge { NOTHING } else { &[] }
+    }
 }
 
 /// An adapter's limits.
@@ -133,7 +141,7 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         solicited_events: !siw,
         cq_resize: !siw,
         lossy_flush: siw,
-        receive_needs_sge: siw,
+        needs_sge: siw,
         fenced_reads: !siw,
         reply_limits_swapped: siw,
         read_sge: (device.max_sge_rd.max(1)) as u32,

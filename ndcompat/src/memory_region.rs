@@ -1,10 +1,12 @@
 //! Memory regions.
 
 use crate::adapter::Adapter;
+use crate::memory_window::{Opened, may_be_written};
 use crate::overlapped_file::AdapterFile;
-use crate::status::Status;
+use crate::status::{Result, Status};
 use crate::types::mr_flags;
 use crate::verbs::{self, bindings::*};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use win32::io::{File, Overlapped};
@@ -12,9 +14,18 @@ use win32::io::{File, Overlapped};
 /// A memory region (`IND2MemoryRegion`). All methods are thread-safe. Dropping it deregisters its memory.
 pub struct MemoryRegion {
     file: Arc<AdapterFile>,
-    registered: Mutex<Option<verbs::MemoryRegion>>,
+    registered: Mutex<Option<Registered>>,
     local_token: AtomicU32,
     remote_token: AtomicU32,
+}
+
+/// What a region has registered.
+struct Registered {
+    region: verbs::MemoryRegion,
+    addresses: Range<usize>,
+    flags: u32,
+    /// How many memory windows are open over it.
+    windows: usize,
 }
 
 impl MemoryRegion {
@@ -50,6 +61,7 @@ impl MemoryRegion {
         if length > limits.info.max_registration_size {
             return Status::INVALID_PARAMETER;
         }
+        let start = address as usize;
         let mut registered = self.lock();
         if registered.is_some() {
             return Status::INVALID_DEVICE_STATE;
@@ -63,7 +75,8 @@ impl MemoryRegion {
                 self.local_token.store(region.lkey(), Ordering::Release);
                 // Network order: so peers of other architectures and Windows providers expect it.
                 self.remote_token.store(region.rkey().to_be(), Ordering::Release);
-                *registered = Some(region);
+                *registered =
+                    Some(Registered { region, addresses: start..start + length, flags, windows: 0 });
                 drop(registered);
                 request.complete(Status::SUCCESS.0, 0);
             }
@@ -82,15 +95,18 @@ impl MemoryRegion {
         Status::PENDING
     }
 
-    /// Ends the registration (`Deregister`). Done when it returns `ND_PENDING`.
+    /// Ends the registration (`Deregister`). Done when it returns `ND_PENDING`. `ND_DEVICE_BUSY` while memory windows
+    /// are open over it.
     ///
     /// # Safety
     /// `ov` must be valid.
     pub unsafe fn deregister(&self, ov: *mut Overlapped) -> Status {
         let mut registered = self.lock();
-        let Some(region) = registered.take() else { return Status::INVALID_DEVICE_STATE };
-        if let Err((region, error)) = region.deregister() {
-            *registered = Some(region);
+        let Some(taken) = registered.take_if(|registered| registered.windows == 0) else {
+            return if registered.is_some() { Status::DEVICE_BUSY } else { Status::INVALID_DEVICE_STATE };
+        };
+        if let Err((region, error)) = taken.region.deregister() {
+            *registered = Some(Registered { region, ..taken });
             return error.into();
         }
         drop(registered);
@@ -121,7 +137,32 @@ impl MemoryRegion {
         self.file.adapter()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<verbs::MemoryRegion>> {
+    /// Counts a memory window over `addresses`, which must be registered and, for writing, writable.
+    pub(crate) fn open_window(
+        self: &Arc<Self>,
+        addresses: &Range<usize>,
+        for_writing: bool,
+    ) -> Result<Opened<'_>> {
+        let mut registered = self.lock();
+        let registered = registered.as_mut().ok_or(Status::ACCESS_VIOLATION)?;
+        let all = &registered.addresses;
+        let inside =
+            all.start <= addresses.start && addresses.start < addresses.end && addresses.end <= all.end;
+        if !inside || (for_writing && !may_be_written(registered.flags)) {
+            return Err(Status::ACCESS_VIOLATION);
+        }
+        registered.windows += 1;
+        Ok(Opened::new(self))
+    }
+
+    /// A memory window over the region is gone.
+    pub(crate) fn window_unbound(&self) {
+        if let Some(registered) = self.lock().as_mut() {
+            registered.windows -= 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Registered>> {
         self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

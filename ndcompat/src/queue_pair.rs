@@ -5,6 +5,7 @@ use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
 use crate::request_queue::RequestQueue;
 use crate::status::{Result, Status};
+use crate::types::Sge;
 use crate::verbs::{self, bindings::*};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -57,7 +58,8 @@ pub(crate) struct PostLimits {
     pub max_read_sge: u32,
     pub max_inline: u32,
     pub max_transfer: u64,
-    pub receive_needs_sge: bool,
+    /// What the device takes for no entries at all.
+    pub empty_list: &'static [Sge],
     pub fenced_reads: bool,
 }
 
@@ -123,7 +125,7 @@ impl QueuePair {
             max_read_sge: info.max_read_sge,
             max_inline,
             max_transfer: info.max_transfer_length.into(),
-            receive_needs_sge: limits.quirks.receive_needs_sge,
+            empty_list: limits.quirks.empty_list(),
             fenced_reads: limits.quirks.fenced_reads,
         };
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {

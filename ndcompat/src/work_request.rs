@@ -7,6 +7,7 @@ use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Arc;
 
 /// The most that any device takes inline, and so the most that is gathered on the stack.
 const MAX_INLINE: usize = 1024;
@@ -88,9 +89,7 @@ impl QueuePair {
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
         let core = &self.core;
         check(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
-        // A device that wants an entry gets one of no length.
-        let nothing = [Sge::default()];
-        let sge = if sge.is_empty() && core.limits.receive_needs_sge { &nothing } else { sge };
+        let sge = if sge.is_empty() { core.limits.empty_list } else { sge };
         let posted = core.receive.post(context, RequestType::Receive, false, |ticket| {
             let mut wr = ibv_recv_wr {
                 wr_id: ticket.wr_id,
@@ -110,9 +109,16 @@ impl QueuePair {
 }
 
 impl Core {
+    /// Posts a request that does nothing but complete, in its turn: an RDMA write of no bytes.
+    pub(crate) fn no_op(self: &Arc<Self>, kind: RequestType, context: u64, flags: u32) -> Result<()> {
+        let flags = flags & (op_flags::SILENT_SUCCESS | op_flags::READ_FENCE);
+        // SAFETY: there is no memory to vouch for.
+        unsafe { self.initiate(kind, context, &[], flags, Some(Remote { address: 0, token: 0 })) }
+    }
+
     #[inline]
     unsafe fn initiate(
-        self: &std::sync::Arc<Self>,
+        self: &Arc<Self>,
         kind: RequestType,
         context: u64,
         sge: &[Sge],
@@ -138,6 +144,9 @@ impl Core {
                 if kind == RequestType::Read { limits.max_read_sge } else { limits.max_initiator_sge };
             check(sge, max_sge, limits.max_transfer)?;
         }
+        if sge.is_empty() {
+            sge = limits.empty_list;
+        }
         let posted = self.initiator.post(context, kind, flags & op_flags::SILENT_SUCCESS != 0, |ticket| {
             let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
             let wr = wr.as_mut_ptr();
@@ -160,9 +169,9 @@ impl Core {
                 (&raw mut (*wr).sg_list).write(sge.as_ptr().cast_mut().cast());
                 (&raw mut (*wr).num_sge).write(sge.len() as i32);
                 (&raw mut (*wr).opcode).write(match kind {
-                    RequestType::Write => IBV_WR_RDMA_WRITE,
+                    RequestType::Send | RequestType::Receive => IBV_WR_SEND,
                     RequestType::Read => IBV_WR_RDMA_READ,
-                    _ => IBV_WR_SEND,
+                    RequestType::Write | RequestType::Bind | RequestType::Invalidate => IBV_WR_RDMA_WRITE,
                 });
                 (&raw mut (*wr).send_flags).write(send_flags);
                 if let Some(remote) = remote {
