@@ -2,20 +2,20 @@
 //!
 //! A packet is handed to a thread that waits already, so that no later caller can steal it. No more threads
 //! than the limit run at a time: a thread that took a packet counts as running until it waits again, here or
-//! elsewhere in this library, or ends.
+//! elsewhere in this library, or ends. When packets lie there for long, a thread that the kernel says is asleep
+//! does not count either: it waits for something that this library does not see.
 
 use super::parker::Parker;
 use super::poller::Poller;
 use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
-use super::sys::{Deadline, EventFd};
+use super::sys::{Deadline, EventFd, is_asleep, thread_id};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// How long a packet lies in the queue, in spite of waiting threads, before it is assumed that a running thread
-/// is really blocked somewhere that this library does not see.
+/// How long packets lie in the queue, in spite of waiting threads, before the running threads are looked into.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A completion packet.
@@ -44,7 +44,7 @@ pub(crate) struct Queue {
 struct State {
     packets: VecDeque<Packet>,
     waiters: Vec<Arc<Waiter>>,
-    running: usize,
+    running: Vec<Runner>,
     closed: bool,
     /// One of the waiters looks after packets that the limit holds back.
     watched: bool,
@@ -52,7 +52,14 @@ struct State {
     fd: Option<EventFd>,
 }
 
+/// A thread that took a packet and has not come back.
+struct Runner {
+    thread: u32,
+    asleep: bool,
+}
+
 struct Waiter {
+    thread: u32,
     parker: Arc<Parker>,
     answer: Lock<Option<Result<Packet, NoPacket>>>,
     answered: AtomicBool,
@@ -87,6 +94,21 @@ impl State {
         Some(packet)
     }
 
+    fn may_run(&self, limit: usize) -> bool {
+        // The number of all is the common answer: few ports have runners that were found asleep.
+        self.running.len() < limit || self.running.iter().filter(|runner| !runner.asleep).count() < limit
+    }
+
+    fn start(&mut self, thread: u32) {
+        self.running.push(Runner { thread, asleep: false });
+    }
+
+    fn stop(&mut self, thread: u32) {
+        if let Some(at) = self.running.iter().position(|runner| runner.thread == thread) {
+            self.running.swap_remove(at);
+        }
+    }
+
     fn forget(&mut self, waiter: &Arc<Waiter>) {
         self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
     }
@@ -94,10 +116,10 @@ impl State {
     /// Hands packets that may run now to waiting threads, and has somebody watch over those that may not.
     fn settle(&mut self, limit: usize) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
-        while self.running < limit && !self.packets.is_empty() {
+        while !self.packets.is_empty() && self.may_run(limit) {
             let Some(waiter) = self.waiters.pop() else { break };
             if let Some(packet) = self.pop() {
-                self.running += 1;
+                self.start(waiter.thread);
                 waiter.give(Ok(packet));
             }
             woken.push(waiter);
@@ -135,7 +157,7 @@ impl Queue {
             }
             state.push(packet);
             // A thread that serves completions while it waits here takes the first one itself.
-            if WAITING.with(Cell::get) == std::ptr::from_ref(self) && state.running < self.limit {
+            if WAITING.with(Cell::get) == std::ptr::from_ref(self) && state.may_run(self.limit) {
                 let me = Parker::current();
                 if let Some(at) = state.waiters.iter().rposition(|waiter| Arc::ptr_eq(&waiter.parker, &me)) {
                     let waiter = state.waiters.remove(at);
@@ -176,21 +198,22 @@ impl Queue {
     fn take(&self, was_running: bool) -> Option<Result<Packet, NoPacket>> {
         let mut state = self.state.lock();
         if was_running {
-            state.running -= 1;
+            state.stop(thread_id());
         }
         if state.closed {
             return Some(Err(NoPacket::Closed));
         }
-        if state.running >= self.limit {
+        if !state.may_run(self.limit) {
             return None;
         }
         let packet = state.pop()?;
-        state.running += 1;
+        state.start(thread_id());
         Some(Ok(packet))
     }
 
     fn wait(&self, deadline: Deadline) -> Result<Packet, NoPacket> {
         let waiter = Arc::new(Waiter {
+            thread: thread_id(),
             parker: Parker::current(),
             answer: Lock::default(),
             answered: AtomicBool::new(false),
@@ -240,14 +263,18 @@ impl Queue {
                 state.forget(waiter);
                 return Err(NoPacket::TimedOut);
             }
-            if watching {
-                if let Some(packet) = state.pop() {
-                    state.forget(waiter);
-                    state.running += 1;
-                    return Ok(packet);
-                }
+            if watching && state.packets.is_empty() {
                 state.watched = false;
                 waiter.watching.store(false, Ordering::Release);
+            } else if watching {
+                state.running.iter_mut().for_each(|runner| runner.asleep |= is_asleep(runner.thread));
+                if state.may_run(self.limit)
+                    && let Some(packet) = state.pop()
+                {
+                    state.forget(waiter);
+                    state.start(waiter.thread);
+                    return Ok(packet);
+                }
             }
         }
     }
@@ -288,14 +315,14 @@ impl Queue {
     fn stop_running(&self) {
         let woken = {
             let mut state = self.state.lock();
-            state.running -= 1;
+            state.stop(thread_id());
             state.settle(self.limit)
         };
         wake(woken);
     }
 
     fn start_running(&self) {
-        self.state.lock().running += 1;
+        self.state.lock().start(thread_id());
     }
 }
 

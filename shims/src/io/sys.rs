@@ -1,6 +1,7 @@
 //! The system calls that blocking is made of: epoll, eventfd and futex.
 
 use super::sync::AtomicU32;
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -72,6 +73,27 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
 pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel uses the address only to find sleepers.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn thread_id() -> u32 {
+    thread_local! {
+        static ID: Cell<u32> = const { Cell::new(0) };
+    }
+    if ID.get() == 0 {
+        // SAFETY: no memory is involved.
+        ID.set(unsafe { libc::gettid() } as u32);
+    }
+    ID.get()
+}
+
+/// Whether the kernel has a thread of this process neither running nor ready to run.
+pub(crate) fn is_asleep(thread: u32) -> bool {
+    // The state is the letter after the name, which may itself contain anything, in parentheses.
+    match std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")) {
+        Ok(stat) => !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('R')),
+        Err(_) => true,
+    }
 }
 
 fn own(fd: RawFd) -> io::Result<OwnedFd> {

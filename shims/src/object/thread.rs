@@ -4,8 +4,8 @@ use super::{Object, RawHandle, guard, guard_bool, handle};
 use crate::error::*;
 use crate::io::queue::Idle;
 use crate::io::signal::{Signal, wait_any};
-use crate::io::sys::Deadline;
-use std::cell::{Cell, OnceCell};
+use crate::io::sys::{Deadline, thread_id};
+use std::cell::OnceCell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -56,14 +56,13 @@ impl Drop for Own {
 
 thread_local! {
     static OWN: OnceCell<Own> = const { OnceCell::new() };
-    static ID: Cell<u32> = const { Cell::new(0) };
 }
 
 fn own(thread: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
     let adopt = |own: &OnceCell<Own>| {
         let own = own.get_or_init(|| {
             let thread = thread();
-            thread.id.store(current_id(), Ordering::Relaxed);
+            thread.id.store(thread_id(), Ordering::Relaxed);
             Own(thread)
         });
         own.0.clone()
@@ -74,14 +73,6 @@ fn own(thread: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
 /// The calling thread, whoever created it.
 pub(super) fn current() -> Arc<Thread> {
     own(|| Thread::new(false))
-}
-
-fn current_id() -> u32 {
-    if ID.get() == 0 {
-        // SAFETY: no memory is involved.
-        ID.set(unsafe { libc::gettid() } as u32);
-    }
-    ID.get()
 }
 
 /// `LPTHREAD_START_ROUTINE`. It may end by `ExitThread`, which unwinds its frames.
@@ -297,7 +288,7 @@ pub extern "C" fn ndw_GetCurrentThread() -> RawHandle {
 /// `GetCurrentThreadId`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GetCurrentThreadId() -> u32 {
-    guard(0, current_id)
+    thread_id()
 }
 
 /// `GetThreadId`.

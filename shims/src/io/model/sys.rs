@@ -38,6 +38,15 @@ shuttle::lazy_static! {
     static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
 }
 
+pub(crate) fn thread_id() -> u32 {
+    usize::from(shuttle::current::me()) as u32
+}
+
+/// Never: in the model a thread that waits does so where the library sees it.
+pub(crate) fn is_asleep(_thread: u32) -> bool {
+    false
+}
+
 fn address(word: &AtomicU32) -> usize {
     std::ptr::from_ref(word).addr()
 }

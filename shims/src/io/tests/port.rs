@@ -5,8 +5,9 @@ use crate::error::*;
 use crate::io::port::*;
 use crate::io::{File, Overlapped, STATUS_CANCELLED};
 use crate::object::RawHandle;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 fn bind(file: &Arc<File>, port: RawHandle, key: usize) -> RawHandle {
     let handle = file.handle();
@@ -232,6 +233,7 @@ fn a_thread_that_waits_elsewhere_makes_room_for_another() {
 
 #[test]
 fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
+    const MORE: usize = 500;
     let port = port(1);
     let (blocked, release) = mpsc::channel();
     let first = std::thread::spawn(move || {
@@ -241,12 +243,44 @@ fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
     });
     until(|| waiting(port) == 1);
     post(port, 0, 1);
-    let second = later(0, move || dequeue(port, 10_000).key);
+    let second = later(0, move || {
+        let begun = Instant::now();
+        (0..MORE).for_each(|_| assert_eq!(dequeue(port, 10_000).key, 2));
+        begun.elapsed()
+    });
     until(|| waiting(port) == 1);
-    post(port, 0, 2);
-    assert_eq!(second.join().unwrap(), 2);
+    (0..MORE).for_each(|_| post(port, 0, 2));
+    // It took a while to find out, but only once.
+    assert!(second.join().unwrap() < Duration::from_secs(2));
     blocked.send(()).unwrap();
     first.join().unwrap();
+    close(port);
+}
+
+#[test]
+fn a_busy_thread_keeps_others_waiting() {
+    static ENOUGH: AtomicBool = AtomicBool::new(false);
+    let port = port(1);
+    let (has_it, first_has_it) = mpsc::channel();
+    post(port, 0, 1);
+    let first = std::thread::spawn(move || {
+        assert_eq!(dequeue(port, 10_000).key, 1);
+        has_it.send(()).unwrap();
+        while !ENOUGH.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+        assert_eq!(dequeue(port, 10_000).key, 2);
+    });
+    until(|| first_has_it.try_recv().is_ok());
+    let second = std::thread::spawn(move || dequeue(port, 10_000).key);
+    until(|| waiting(port) == 1);
+    post(port, 0, 2);
+    // Long enough for the first thread to be looked into, and found at work.
+    std::thread::sleep(Duration::from_millis(50));
+    ENOUGH.store(true, Ordering::SeqCst);
+    first.join().unwrap();
+    post(port, 0, 3);
+    assert_eq!(second.join().unwrap(), 3);
     close(port);
 }
 
