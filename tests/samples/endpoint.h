@@ -26,7 +26,10 @@ static const ULONG_PTR QueuePairContext = 0x4e445050;
 class Endpoint
 {
 public:
-    // The ring buffers are sized for this many requests at a time; the samples never have more outstanding.
+    // How often a polling end finds nothing before it offers its processor to somebody else.
+    static const ULONG PollsPerYield = 256;
+
+    // The queues are sized for this many requests at a time; the samples never have more outstanding.
     static const ULONG QueueDepth = 8;
 
     Endpoint(const SOCKADDR_INET& local, WaitMode mode) : m_mode(mode)
@@ -320,6 +323,10 @@ private:
         {
             CHECK(Finish(m_queue, m_queue->Notify(ND_CQ_NOTIFY_ANY, Begin(m_notify)), m_notify));
         }
+        else if (++m_emptyPolls % PollsPerYield == 0)
+        {
+            SwitchToThread(); // where processors are few, the peer or a software device may need this one
+        }
     }
 
     void CreateOperation(Operation& operation)
@@ -408,4 +415,5 @@ private:
     ULONG m_received = 0;  // messages that nobody has asked for yet
     ULONG m_receivedLength = 0;
     ULONG m_canceledReceives = 0;
+    ULONG m_emptyPolls = 0;
 };

@@ -30,11 +30,11 @@ static UINT32 NextSize(UINT32 size, UINT32 last)
     return size == last ? 0 : (size > last / 2 ? last : 2 * size);
 }
 
-// How many rounds make about 0.4 s for a round trip of 80 us and 60 bytes per us, which is what an emulated machine does.
+// How many rounds make about 0.25 s for a round trip of 80 us and 60 bytes per us, which is what an emulated machine does.
 // Anything faster is done sooner.
 static UINT32 TimedRounds(const Hello& hello, UINT32 size)
 {
-    return hello.Iterations != 0 ? hello.Iterations : 400000 / (80 + 2 * size / 60);
+    return hello.Iterations != 0 ? hello.Iterations : 250000 / (80 + 2 * size / 60);
 }
 
 // What the peer proposes. It is known once its request, or its answer, has come, and until the connection is made.
@@ -193,7 +193,7 @@ static int Usage(const TCHAR* program)
               _T("  -s  serve one client at this address      -c  connect to the server at this address\n")
               _T("  -o  what moves the data (send)            -w  how to wait (poll)\n")
               _T("  -f  first size in bytes (1)               -l  last size in bytes (1048576)\n")
-              _T("  -n  timed rounds of each size (as many as take about half a second)\n")
+              _T("  -n  timed rounds of each size (as many as take about a quarter of a second)\n")
               _T("  -v  the server describes its adapter and the connection too\n")
               _T("The port is %u if none is given; [::1]:port is the form with an IPv6 address.\n"),
               program, program, DefaultPort);
