@@ -55,8 +55,6 @@
 #define NTSYSAPI
 #define FAR
 #define NEAR
-#define far
-#define near
 #define CONST       const
 #define IN
 #define OUT
@@ -108,7 +106,9 @@
 #define DECLSPEC_EXPORT       __declspec(dllexport)
 #define DECLSPEC_DEPRECATED   __declspec(deprecated)
 
+#ifndef __pragma /* clang -fms-extensions has it */
 #define __pragma(x)
+#endif
 #define __assume(condition)       do { if (!(condition)) __builtin_unreachable(); } while (0)
 #define __analysis_assume(condition)
 #define __noop(...)               ((void)0)

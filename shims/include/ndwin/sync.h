@@ -14,7 +14,6 @@
 #define WAIT_TIMEOUT       258
 #define MAXIMUM_WAIT_OBJECTS 64
 
-#define DELETE                   0x00010000
 #define READ_CONTROL             0x00020000
 #define SYNCHRONIZE              0x00100000
 #define STANDARD_RIGHTS_REQUIRED 0x000F0000

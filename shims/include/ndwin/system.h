@@ -75,6 +75,7 @@ NDW_API(DWORD, ExpandEnvironmentStringsW, (LPCWSTR source, LPWSTR buffer, DWORD 
 NDW_API(DWORD, GetEnvironmentVariableA, (LPCSTR name, LPSTR buffer, DWORD size));
 NDW_API(DWORD, GetEnvironmentVariableW, (LPCWSTR name, LPWSTR buffer, DWORD size));
 NDW_API(BOOL, IsDebuggerPresent, (void));
+#define DebugBreak() __debugbreak()
 NDW_API(void, OutputDebugStringA, (LPCSTR text));
 NDW_API(void, OutputDebugStringW, (LPCWSTR text));
 

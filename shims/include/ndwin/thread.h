@@ -3,6 +3,7 @@
 #ifndef NDWIN_THREAD_H
 #define NDWIN_THREAD_H
 
+#include <stdlib.h>
 #include "error.h"
 
 #define STILL_ACTIVE     259
@@ -23,6 +24,11 @@ NDW_API(HANDLE, GetCurrentThread, (void));
 NDW_API(DWORD, GetCurrentThreadId, (void));
 NDW_API(HANDLE, GetCurrentProcess, (void));
 NDW_API(DWORD, GetCurrentProcessId, (void));
+
+NDW_INLINE __attribute__((noreturn)) void ExitProcess(UINT code)
+{
+    exit((int)code);
+}
 
 NDW_API(void, Sleep, (DWORD milliseconds));
 NDW_API(DWORD, SleepEx, (DWORD milliseconds, BOOL alertable));

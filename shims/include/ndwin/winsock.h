@@ -2,7 +2,8 @@
 /*
  * Winsock on top of the C library's sockets: socket addresses are the native ones, so they can go to any Linux call.
  *
- * AF_INET6 is Linux's 10 (Windows: 23): code that uses the name is right on both.
+ * AF_INET6 is Linux's 10 (Windows: 23): code that uses the name is right on both. u_long is Linux's 64-bit one; the
+ * rest of the Windows names here has its Windows size.
  */
 #ifndef NDWIN_WINSOCK_H
 #define NDWIN_WINSOCK_H
