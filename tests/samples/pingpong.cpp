@@ -21,21 +21,7 @@ struct Options
 
 static const USHORT DefaultPort = 54329;
 static const UINT32 HelloMagic = 0x3170646e;
-static const UINT32 VerifiedRounds = 4;
 static const ULONG ReadLimit = 4;
-
-// Sizes double; the last one is taken as it is.
-static UINT32 NextSize(UINT32 size, UINT32 last)
-{
-    return size == last ? 0 : (size > last / 2 ? last : 2 * size);
-}
-
-// How many rounds make about 0.25 s for a round trip of 80 us and 60 bytes per us, which is what an emulated machine does.
-// Anything faster is done sooner.
-static UINT32 TimedRounds(const Hello& hello, UINT32 size)
-{
-    return hello.Iterations != 0 ? hello.Iterations : 250000 / (80 + 2 * size / 60);
-}
 
 // What the peer proposes. It is known once its request, or its answer, has come, and until the connection is made.
 struct Terms
@@ -92,20 +78,42 @@ static void RunServer(const Options& options)
         PrintConnection(endpoint, terms);
     }
 
-    for (UINT32 size = client.FirstSize; size != 0; size = NextSize(size, client.LastSize))
+    UINT32 size = client.FirstSize;
+    UINT32 round = 0;
+    while (player.AnswerRound(&size, &round))
     {
-        const UINT32 timed = client.Operation == Transfer::Read ? 0 : TimedRounds(client, size);
-        for (UINT32 round = 0; round < VerifiedRounds + timed; round++)
-        {
-            player.AnswerRound(size, round, round < VerifiedRounds);
-        }
     }
+    REQUIRE(size == client.LastSize);
     endpoint.WaitInitiated();
 
     endpoint.WaitForPeerToDisconnect();
     endpoint.Disconnect();
     endpoint.WaitCanceledReceives(1);
     _tprintf(_T("done\n"));
+}
+
+// All rounds of one size. Without a count, as many are timed as go into a third of a second, and no more than 5000.
+static std::vector<LONGLONG> RunSize(Player& player, UINT32 size, UINT32 count)
+{
+    LARGE_INTEGER frequency;
+    QueryPerformanceFrequency(&frequency);
+    const LONGLONG budget = frequency.QuadPart / 3;
+
+    UINT32 round = 0;
+    while (round < VerifiedRounds)
+    {
+        player.RunRound(size, round++);
+    }
+
+    std::vector<LONGLONG> ticks;
+    ticks.reserve(count != 0 ? count : 5000);
+    LONGLONG spent = 0;
+    while (count != 0 ? ticks.size() < count : ticks.size() < 5000 && spent < budget)
+    {
+        ticks.push_back(player.RunRound(size, round++));
+        spent += ticks.back();
+    }
+    return ticks;
 }
 
 static void PrintRow(UINT32 size, std::vector<LONGLONG>& ticks, bool roundTrips)
@@ -145,7 +153,6 @@ static void RunClient(const Options& options)
     plan.Operation = options.Operation;
     plan.LastSize = std::min<UINT32>(options.LastSize, info.MaxTransferLength);
     plan.FirstSize = std::min(options.FirstSize, plan.LastSize);
-    plan.Iterations = options.Iterations;
 
     Player player(endpoint, plan, false);
     const Hello introduction = player.Introduction();
@@ -165,17 +172,7 @@ static void RunClient(const Options& options)
 
     for (UINT32 size = plan.FirstSize; size != 0; size = NextSize(size, plan.LastSize))
     {
-        const UINT32 timed = TimedRounds(plan, size);
-        std::vector<LONGLONG> ticks;
-        ticks.reserve(timed);
-        for (UINT32 round = 0; round < VerifiedRounds + timed; round++)
-        {
-            const LONGLONG elapsed = player.RunRound(size, round, round < VerifiedRounds);
-            if (round >= VerifiedRounds)
-            {
-                ticks.push_back(elapsed);
-            }
-        }
+        std::vector<LONGLONG> ticks = RunSize(player, size, options.Iterations);
         PrintRow(size, ticks, roundTrips);
     }
 
@@ -193,7 +190,7 @@ static int Usage(const TCHAR* program)
               _T("  -s  serve one client at this address      -c  connect to the server at this address\n")
               _T("  -o  what moves the data (send)            -w  how to wait (poll)\n")
               _T("  -f  first size in bytes (1)               -l  last size in bytes (1048576)\n")
-              _T("  -n  timed rounds of each size (as many as take about a quarter of a second)\n")
+              _T("  -n  timed rounds of each size (as many as go into a third of a second)\n")
               _T("  -v  the server describes its adapter and the connection too\n")
               _T("The port is %u if none is given; [::1]:port is the form with an IPv6 address.\n"),
               program, program, DefaultPort);

@@ -17,7 +17,6 @@ struct Hello
     Transfer Operation;
     UINT32 FirstSize;
     UINT32 LastSize;
-    UINT32 Iterations;
     UINT32 Token;
     UINT64 Address;
 };
@@ -28,6 +27,15 @@ struct Note
     UINT32 Size;
     UINT32 Round;
 };
+
+// Sizes double; the last one is taken as it is. 0 comes after it.
+static UINT32 NextSize(UINT32 size, UINT32 last)
+{
+    return size == last ? 0 : (size > last / 2 ? last : 2 * size);
+}
+
+// So many rounds of each size are verified, before those that are timed.
+static const UINT32 VerifiedRounds = 4;
 
 // What one end holds and does in a round. Both ends lay their memory out in the same way.
 class Player
@@ -69,8 +77,9 @@ public:
     }
 
     // One round of the client. Returns what of it is to be timed, in ticks of the performance counter.
-    LONGLONG RunRound(UINT32 size, UINT32 round, bool verify)
+    LONGLONG RunRound(UINT32 size, UINT32 round)
     {
+        const bool verify = round < VerifiedRounds;
         if (m_hello.Operation == Transfer::Read)
         {
             return FetchOnce(size, round, verify);
@@ -92,21 +101,36 @@ public:
         return ticks;
     }
 
-    // One round of the server; a receive has been posted before. Leaves the next one posted.
-    void AnswerRound(UINT32 size, UINT32 round, bool verify)
+    // One round of the server; a receive has been posted before, and the next one is when it returns. What comes tells
+    // whether this is the next round of this size or the first one of the next. False: the client has disconnected.
+    bool AnswerRound(UINT32* size, UINT32* round)
     {
-        Await(size, round);
+        const ULONG length = m_endpoint.WaitReceive();
+        if (length == 0)
+        {
+            return false;
+        }
+        const UINT32 received = m_hello.Operation == Transfer::Send ? length : m_noteIn->Size;
+        if (received != *size)
+        {
+            REQUIRE(received == NextSize(*size, m_hello.LastSize));
+            *size = received;
+            *round = 0;
+        }
+        CheckMessage(length, *size, *round);
         m_endpoint.WaitInitiated();
-        if (verify)
+        if (*round < VerifiedRounds)
         {
             if (m_hello.Operation != Transfer::Read)
             {
-                Verify(size, round);
+                Verify(*size, *round);
             }
-            Fill(size, round);
+            Fill(*size, *round);
         }
         PostReceive();
-        Transmit(size, round);
+        Transmit(*size, *round);
+        ++*round;
+        return true;
     }
 
 private:
@@ -136,10 +160,9 @@ private:
         m_endpoint.PostSend(m_noteOut, sizeof(*m_noteOut));
     }
 
-    // Waits for what the peer's Transmit sends.
-    void Await(UINT32 size, UINT32 round)
+    // Checks that a message is what the peer's Transmit sends in this round.
+    void CheckMessage(ULONG length, UINT32 size, UINT32 round) const
     {
-        const ULONG length = m_endpoint.WaitReceive();
         if (m_hello.Operation == Transfer::Send)
         {
             REQUIRE(length == size);
@@ -149,6 +172,11 @@ private:
             REQUIRE(length == sizeof(Note));
             REQUIRE(m_noteIn->Size == size && m_noteIn->Round == round);
         }
+    }
+
+    void Await(UINT32 size, UINT32 round)
+    {
+        CheckMessage(m_endpoint.WaitReceive(), size, round);
     }
 
     // The Read of the client. Before one that is verified the server is told to lay out this round's data.
