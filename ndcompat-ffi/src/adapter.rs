@@ -10,8 +10,9 @@ use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use crate::provider::Provider;
 use crate::queue_pair::QueuePair;
+use crate::shared_receive_queue::SharedReceiveQueue;
 use ndcompat::types::AdapterInfo;
-use ndcompat::{QueuePairConfig, Status};
+use ndcompat::{QueuePairConfig, SharedReceiveQueueConfig, Status};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -188,18 +189,23 @@ unsafe extern "C" fn create_memory_window(
 
 #[allow(clippy::too_many_arguments)] // the SPI's signature
 unsafe extern "C" fn create_shared_receive_queue(
-    _this: *mut c_void,
-    _iid: *const Guid,
-    _handle: RawHandle,
-    _depth: u32,
-    _max_sge: u32,
-    _threshold: u32,
-    _group: u16,
-    _affinity: u64,
+    this: *mut c_void,
+    iid: *const Guid,
+    handle: RawHandle,
+    depth: u32,
+    max_sge: u32,
+    threshold: u32,
+    group: u16,
+    affinity: u64,
     out: *mut *mut c_void,
 ) -> HResult {
-    // SAFETY: valid or null.
-    unsafe { refuse(out) }
+    let config = SharedReceiveQueueConfig { depth, max_sge, threshold, affinity: (group, affinity) };
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        Object::hand_out(iid, out, || {
+            inner(this).create_shared_receive_queue(&file(handle)?, config).map(SharedReceiveQueue)
+        })
+    })
 }
 
 #[allow(clippy::too_many_arguments)] // the SPI's signature
@@ -225,6 +231,7 @@ unsafe extern "C" fn create_queue_pair(
                 receive_completion_queue: receive.ok_or(Status::INVALID_PARAMETER_2)?.0.clone(),
                 initiator_completion_queue: initiator.ok_or(Status::INVALID_PARAMETER_3)?.0.clone(),
                 context: context as u64,
+                shared_receive_queue: None,
                 receive_queue_depth,
                 initiator_queue_depth,
                 max_receive_sge,
@@ -238,31 +245,37 @@ unsafe extern "C" fn create_queue_pair(
 
 #[allow(clippy::too_many_arguments)] // the SPI's signature
 unsafe extern "C" fn create_queue_pair_with_srq(
-    _this: *mut c_void,
-    _iid: *const Guid,
-    _receive_completion_queue: *mut c_void,
-    _initiator_completion_queue: *mut c_void,
-    _shared_receive_queue: *mut c_void,
-    _context: *mut c_void,
-    _initiator_queue_depth: u32,
-    _max_initiator_sge: u32,
-    _inline_data_size: u32,
+    this: *mut c_void,
+    iid: *const Guid,
+    receive_completion_queue: *mut c_void,
+    initiator_completion_queue: *mut c_void,
+    shared_receive_queue: *mut c_void,
+    context: *mut c_void,
+    initiator_queue_depth: u32,
+    max_initiator_sge: u32,
+    inline_data_size: u32,
     out: *mut *mut c_void,
 ) -> HResult {
-    // SAFETY: valid or null.
-    unsafe { refuse(out) }
-}
-
-/// The answer for what no adapter offers (its `Query` says so).
-unsafe fn refuse(out: *mut *mut c_void) -> HResult {
-    // SAFETY: valid or null, as the caller says.
-    match unsafe { out.as_mut() } {
-        Some(out) => {
-            *out = ptr::null_mut();
-            Status::NOT_SUPPORTED.0
-        }
-        None => Status::INVALID_PARAMETER.0,
-    }
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        Object::hand_out(iid, out, || {
+            let receive = Object::<CompletionQueue>::find(receive_completion_queue);
+            let initiator = Object::<CompletionQueue>::find(initiator_completion_queue);
+            let shared = Object::<SharedReceiveQueue>::find(shared_receive_queue);
+            let config = QueuePairConfig {
+                receive_completion_queue: receive.ok_or(Status::INVALID_PARAMETER_2)?.0.clone(),
+                initiator_completion_queue: initiator.ok_or(Status::INVALID_PARAMETER_3)?.0.clone(),
+                context: context as u64,
+                shared_receive_queue: Some(shared.ok_or(Status::INVALID_PARAMETER_4)?.0.clone()),
+                receive_queue_depth: 0,
+                initiator_queue_depth,
+                max_receive_sge: 0,
+                max_initiator_sge,
+                inline_data_size,
+            };
+            inner(this).create_queue_pair(config).map(QueuePair)
+        })
+    })
 }
 
 unsafe extern "C" fn create_connector(

@@ -43,7 +43,7 @@ impl OverlappedInterface for CompletionQueue {
     }
 
     fn cancel(&self) {
-        self.0.cancel();
+        self.0.clone().cancel();
     }
 }
 
@@ -78,7 +78,14 @@ unsafe extern "C" fn notify(this: *mut c_void, kind: u32, ov: *mut Overlapped) -
         return Status::INVALID_PARAMETER_2.0;
     }
     // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| unsafe { inner(this).notify(kind, ov) }.0)
+    boundary(|| {
+        // A reference of the call's own: the request may complete, and the program release the queue on another thread,
+        // before the call is back.
+        // SAFETY: as above.
+        let queue = unsafe { Object::<CompletionQueue>::inner(this) }.0.clone();
+        // SAFETY: as above.
+        unsafe { queue.notify(kind, ov) }.0
+    })
 }
 
 unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, count: u32) -> u32 {

@@ -73,13 +73,15 @@ impl OverlappedInterface for Connector {
     }
 
     fn cancel(&self) {
-        self.0.cancel();
+        self.0.clone().cancel();
     }
 }
 
-unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::Connector {
+/// A reference of the call's own: the request it starts may complete, and the program release the object on another
+/// thread, before the call is back.
+unsafe fn inner(this: *mut c_void) -> Arc<ndcompat::Connector> {
     // SAFETY: C callers pass the object itself.
-    unsafe { &Object::<Connector>::inner(this).0 }
+    unsafe { Object::<Connector>::inner(this) }.0.clone()
 }
 
 /// Private data a caller passed; `None` for a length without data.

@@ -19,3 +19,4 @@ mod memory_window;
 mod overlapped;
 pub mod provider;
 mod queue_pair;
+mod shared_receive_queue;

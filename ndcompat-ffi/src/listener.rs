@@ -43,13 +43,15 @@ impl OverlappedInterface for Listener {
     }
 
     fn cancel(&self) {
-        self.0.cancel();
+        self.0.clone().cancel();
     }
 }
 
-unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::Listener {
+/// A reference of the call's own: the request it starts may complete, and the program release the object on another
+/// thread, before the call is back.
+unsafe fn inner(this: *mut c_void) -> Arc<ndcompat::Listener> {
     // SAFETY: C callers pass the object itself.
-    unsafe { &Object::<Listener>::inner(this).0 }
+    unsafe { Object::<Listener>::inner(this) }.0.clone()
 }
 
 unsafe extern "C" fn bind(this: *mut c_void, address: *const c_void, length: u32) -> HResult {

@@ -58,7 +58,7 @@ unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::QueuePair {
 
 /// The caller's scatter/gather list; a list without a pointer is empty, or an error.
 #[inline(always)]
-unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
+pub(crate) unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
     if sge.is_null() {
         return if count == 0 { Some(&[]) } else { None };
     }

@@ -8,13 +8,14 @@ use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::{QueuePair, QueuePairConfig};
+use crate::shared_receive_queue::{Shared, SharedReceiveQueue, SharedReceiveQueueConfig};
 use crate::status::{Result, Status};
 use crate::types::AdapterInfo;
 use crate::verbs::bindings::*;
 use crate::verbs::{AsyncEvent, Context, ProtectionDomain, SockAddr, addresses};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use win32::io::{File, Registration, Source};
 
 /// An opened adapter (`IND2Adapter`). Everything created from it keeps it open. All methods are thread-safe.
@@ -29,7 +30,28 @@ pub struct Adapter {
 /// The device's asynchronous events: failures that belong to no request.
 struct AsyncEvents {
     context: Arc<Context>,
-    completion_queues: Mutex<Vec<Weak<Queue>>>,
+    completion_queues: Watched<Queue>,
+    shared_receive_queues: Watched<Shared>,
+}
+
+/// Objects that the device may report about.
+struct Watched<T>(Mutex<Vec<Weak<T>>>);
+
+impl<T> Watched<T> {
+    fn new() -> Watched<T> {
+        Watched(Mutex::default())
+    }
+
+    fn add(&self, object: &Arc<T>) {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|object| object.strong_count() > 0);
+        objects.push(Arc::downgrade(object));
+    }
+
+    fn living(&self) -> Vec<Arc<T>> {
+        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.iter().filter_map(Weak::upgrade).collect()
+    }
 }
 
 impl Adapter {
@@ -37,7 +59,11 @@ impl Adapter {
         let pd = ProtectionDomain::create(&context)?;
         let limits = Limits::probe(&context, &pd)?;
         context.set_async_nonblocking()?;
-        let events = AsyncEvents { context: context.clone(), completion_queues: Mutex::default() };
+        let events = AsyncEvents {
+            context: context.clone(),
+            completion_queues: Watched::new(),
+            shared_receive_queues: Watched::new(),
+        };
         Ok(Arc::new(Adapter { context, pd, limits, events: Arc::new(events), files: Mutex::default() }))
     }
 
@@ -86,6 +112,15 @@ impl Adapter {
         Ok(Arc::new(MemoryWindow::new(self)))
     }
 
+    /// Creates a shared receive queue whose notifications run on `file`.
+    pub fn create_shared_receive_queue(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        config: SharedReceiveQueueConfig,
+    ) -> Result<Arc<SharedReceiveQueue>> {
+        Ok(Arc::new(SharedReceiveQueue::new(self.file(file)?, config)?))
+    }
+
     /// Creates a queue pair.
     pub fn create_queue_pair(self: &Arc<Self>, config: QueuePairConfig) -> Result<Arc<QueuePair>> {
         Ok(Arc::new(QueuePair::new(self, config)?))
@@ -132,9 +167,11 @@ impl Adapter {
     }
 
     pub(crate) fn watch_completion_queue(&self, queue: &Arc<Queue>) {
-        let mut queues = self.events.completion_queues();
-        queues.retain(|queue| queue.strong_count() > 0);
-        queues.push(Arc::downgrade(queue));
+        self.events.completion_queues.add(queue);
+    }
+
+    pub(crate) fn watch_shared_receive_queue(&self, queue: &Arc<Shared>) {
+        self.events.shared_receive_queues.add(queue);
     }
 }
 
@@ -143,23 +180,30 @@ impl AsyncEvents {
         self.context.async_fd()
     }
 
-    fn completion_queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
-        self.completion_queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells the queues that an event concerns.
     fn handle(&self, event: AsyncEvent) {
         tracing::debug!(kind = event.kind(), "asynchronous event");
-        let queues: Vec<_> = self.completion_queues().iter().filter_map(Weak::upgrade).collect();
-        for queue in &queues {
-            match event.kind() {
-                // Overrun is the one way a queue fails by itself; verbs does not say more.
-                IBV_EVENT_CQ_ERR if event.cq().is_some_and(|cq| queue.is(cq)) => {
-                    queue.fail(Status::BUFFER_OVERFLOW)
-                }
-                IBV_EVENT_DEVICE_FATAL => queue.fail(Status::DEVICE_REMOVED),
-                _ => {}
+        let (queues, shared) = (self.completion_queues.living(), self.shared_receive_queues.living());
+        match event.kind() {
+            // Overrun is the one way a queue fails by itself; verbs does not say more.
+            IBV_EVENT_CQ_ERR => {
+                let cq = event.cq().map_or(std::ptr::null(), <*mut ibv_cq>::cast_const);
+                queues
+                    .iter()
+                    .filter(|queue| queue.is(cq))
+                    .for_each(|queue| queue.fail(Status::BUFFER_OVERFLOW));
             }
+            IBV_EVENT_SRQ_LIMIT_REACHED | IBV_EVENT_SRQ_ERR => {
+                let failed = event.kind() == IBV_EVENT_SRQ_ERR;
+                let status = if failed { Status::UNSUCCESSFUL } else { Status::SUCCESS };
+                let srq = event.srq().map_or(std::ptr::null(), <*mut ibv_srq>::cast_const);
+                shared.iter().filter(|queue| queue.is(srq)).for_each(|queue| queue.alert(status));
+            }
+            IBV_EVENT_DEVICE_FATAL => {
+                queues.iter().for_each(|queue| queue.fail(Status::DEVICE_REMOVED));
+                shared.iter().for_each(|queue| queue.alert(Status::DEVICE_REMOVED));
+            }
+            _ => {}
         }
         // A queue waits, when it goes, for its events to be acknowledged: the event goes first.
         drop(event);

@@ -1,14 +1,16 @@
 //! Completion queues: reaping results.
 
 use crate::adapter::Adapter;
+use crate::completion;
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
 use crate::request_queue::{Reaped, RequestQueue, reap};
+use crate::shared_receive_queue::{Shared, is_shared};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
 use crate::verbs::{self, bindings::ibv_wc};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use win32::io::{Canceller, Overlapped, Registration, Source};
@@ -50,6 +52,17 @@ struct Poll {
     flushing: Vec<Weak<Core>>,
     /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
     retired: Vec<Box<RequestQueue>>,
+    /// Queue pairs whose receives come from a shared queue, by number.
+    shared: HashMap<u32, SharedUser>,
+    /// The numbers of those of them that are destroyed.
+    retired_shared: Vec<u32>,
+}
+
+/// A queue pair whose receives come from a shared queue.
+struct SharedUser {
+    core: Weak<Core>,
+    context: u64,
+    shared: Arc<Shared>,
 }
 
 // SAFETY: `ibv_wc` is plain data.
@@ -79,6 +92,8 @@ impl CompletionQueue {
                 failed: Vec::new(),
                 flushing: Vec::new(),
                 retired: Vec::new(),
+                shared: HashMap::new(),
+                retired_shared: Vec::new(),
             }),
             notification: Mutex::new(Notification::default()),
             file: file.clone(),
@@ -166,6 +181,28 @@ impl CompletionQueue {
     }
 }
 
+impl CompletionQueue {
+    /// Expects completions of a queue pair's shared receives.
+    pub(crate) fn add_shared(&self, core: &Arc<Core>, context: u64, shared: &Arc<Shared>) {
+        let user = SharedUser { core: Arc::downgrade(core), context, shared: shared.clone() };
+        self.queue.lock_poll().shared.insert(core.number(), user);
+    }
+
+    /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
+    pub(crate) fn retire_shared(&self, number: u32) {
+        self.queue.lock_poll().retired_shared.push(number);
+    }
+
+    /// Takes what has completed off the device, so that silent requests free their slots.
+    pub(crate) fn make_room(&self) {
+        let mut poll = self.queue.lock_poll();
+        self.queue.collect(&mut poll);
+        let failed = std::mem::take(&mut poll.failed);
+        drop(poll);
+        tell_failed(failed);
+    }
+}
+
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         self.cancel();
@@ -211,10 +248,17 @@ impl Queue {
     /// Takes up to `room` completions from the device and gives the visible ones to `take`; returns how many there were.
     #[inline]
     fn reap(&self, poll: &mut Poll, room: usize, mut take: impl FnMut(Completion)) -> usize {
-        let Poll { batch, reaped, failed, .. } = poll;
+        let Poll { batch, reaped, failed, shared, .. } = poll;
         // A queue that cannot be polled has failed, which its asynchronous event tells.
         let found = self.cq.poll(&mut batch[..room]).unwrap_or_default();
         for wc in found {
+            if is_shared(wc.wr_id) {
+                if let Some(user) = shared.get(&wc.qp_num) {
+                    *reaped += 1;
+                    take(user.reap(wc, failed));
+                }
+                continue;
+            }
             // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
             match unsafe { reap(wc) } {
                 Reaped::Visible(completion) => {
@@ -246,6 +290,9 @@ impl Queue {
     #[cold]
     fn settle_empty(&self, poll: &mut Poll) {
         poll.retired.clear();
+        for number in std::mem::take(&mut poll.retired_shared) {
+            poll.shared.remove(&number);
+        }
         let mut flushing = std::mem::take(&mut poll.flushing);
         flushing.retain(|core| {
             let Some(core) = core.upgrade() else { return false };
@@ -405,6 +452,23 @@ impl Canceller for Queue {
     }
 }
 
+impl SharedUser {
+    /// The result of a shared receive.
+    fn reap(&self, wc: &ibv_wc, failed: &mut Vec<Weak<Core>>) -> Completion {
+        let status = completion::status(wc, RequestType::Receive);
+        if status != Status::SUCCESS {
+            failed.push(self.core.clone());
+        }
+        Completion {
+            status,
+            bytes_transferred: if status == Status::SUCCESS { wc.byte_len } else { 0 },
+            queue_pair_context: self.context,
+            request_context: self.shared.reap(wc.wr_id),
+            request_type: RequestType::Receive,
+        }
+    }
+}
+
 impl Poll {
     #[inline]
     fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
@@ -421,7 +485,7 @@ impl Poll {
 
     #[inline]
     fn has_leftovers(&self) -> bool {
-        !self.retired.is_empty() || !self.flushing.is_empty()
+        !self.retired.is_empty() || !self.flushing.is_empty() || !self.retired_shared.is_empty()
     }
 }
 

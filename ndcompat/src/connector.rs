@@ -19,6 +19,10 @@ const DISCONNECT_PATIENCE: Duration = Duration::from_millis(500);
 const RECEIVER_NOT_READY_RETRIES: u8 = 6;
 /// The pause that a receiver without a receive asks for: code 28 is 163.84 ms.
 const RECEIVER_NOT_READY_TIMER: u8 = 28;
+/// An empty shared receive queue is refilled sooner or later: senders keep trying, ...
+const FOR_EVER: u8 = 7;
+/// ... every 0.64 ms.
+const SHARED_NOT_READY_TIMER: u8 = 12;
 /// How often a message without an acknowledgement is sent again.
 const RETRIES: u8 = 7;
 
@@ -489,7 +493,7 @@ impl Connector {
         core.use_port(id.port_num())?;
         let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTR)?;
         attr.max_dest_rd_atomic = terms.inbound_reads as u8;
-        attr.min_rnr_timer = RECEIVER_NOT_READY_TIMER;
+        attr.min_rnr_timer = if core.is_shared() { SHARED_NOT_READY_TIMER } else { RECEIVER_NOT_READY_TIMER };
         core.qp.modify(&attr, mask)?;
         let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTS)?;
         attr.max_rd_atomic = terms.outbound_reads as u8;
@@ -622,9 +626,9 @@ fn param<'a>(core: &Core, terms: &'a Terms) -> ConnectParam<'a> {
         responder_resources: terms.inbound_reads as u8,
         initiator_depth: terms.outbound_reads as u8,
         retry_count: RETRIES,
-        rnr_retry_count: RECEIVER_NOT_READY_RETRIES,
-        srq: false,
-        qp_num: core.qp.number(),
+        rnr_retry_count: if core.is_shared() { FOR_EVER } else { RECEIVER_NOT_READY_RETRIES },
+        srq: core.is_shared(),
+        qp_num: core.number(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::status::{Result, Status};
 use crate::types::{AdapterInfo, Sge, VERSION_2, adapter_flags};
-use crate::verbs::bindings::{ibv_device_attr, ibv_qp_cap};
+use crate::verbs::bindings::{IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap};
 use crate::verbs::{self, Context, ProtectionDomain, Transport};
 use std::sync::Arc;
 
@@ -16,6 +16,11 @@ const MAX_SGE: u32 = 16;
 const LARGE_REQUEST: u32 = 65536;
 /// Above this, copying into the request costs more than it saves.
 const INLINE_THRESHOLD: u32 = 256;
+
+/// The deepest shared receive queue we offer.
+const MAX_SHARED_DEPTH: u32 = 16383;
+/// Where the device cannot make a shared receive queue larger, it is made this large at least.
+const SHARED_PLACES: u32 = 1024;
 
 /// Private data that rdma_cm carries over RoCE and InfiniBand, in a request, and in a response or rejection.
 const IB_PRIVATE_DATA: (u32, u32) = (56, 148);
@@ -31,6 +36,8 @@ pub(crate) struct Quirks {
     pub solicited_events: bool,
     /// Completion queues can be resized.
     pub cq_resize: bool,
+    /// Shared receive queues can be resized.
+    pub srq_resize: bool,
     /// Requests outstanding when a queue pair fails may never be reported.
     pub lossy_flush: bool,
     /// A request must have at least one scatter/gather entry, if only one of no length.
@@ -56,6 +63,7 @@ pub(crate) struct Limits {
     pub info: AdapterInfo,
     pub quirks: Quirks,
     max_cqe: u32,
+    max_qp_wr: u32,
 }
 
 impl Limits {
@@ -81,15 +89,15 @@ impl Limits {
             max_registration_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
             max_window_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
             max_initiator_sge: sge,
-            max_receive_sge: sge,
-            max_read_sge: quirks.read_sge.min(sge),
+            max_receive_sge: sge.min(device.max_srq_sge.max(1) as u32),
+            max_read_sge: sge,
             max_transfer_length: port.max_msg_sz,
             max_inline_data_size: inline,
             max_inbound_read_limit: device.max_qp_rd_atom.clamp(0, 255) as u32,
             max_outbound_read_limit: device.max_qp_init_rd_atom.clamp(0, 255) as u32,
             max_receive_queue_depth: depth,
             max_initiator_queue_depth: depth,
-            max_shared_receive_queue_depth: 0,
+            max_shared_receive_queue_depth: (device.max_srq_wr as u32).min(MAX_SHARED_DEPTH),
             max_completion_queue_depth: (max_cqe.saturating_sub(HEADROOM) / 2)
                 .min(MAX_COMPLETION_QUEUE_DEPTH),
             inline_request_threshold: inline.min(INLINE_THRESHOLD),
@@ -98,7 +106,7 @@ impl Limits {
             max_callee_data: private_data.1,
             adapter_flags: flags,
         };
-        Ok(Limits { info, quirks, max_cqe })
+        Ok(Limits { info, quirks, max_cqe, max_qp_wr: device.max_qp_wr as u32 })
     }
 
     /// How many entries a completion queue needs on the device for the depth its user asked for.
@@ -109,17 +117,34 @@ impl Limits {
         depth.saturating_mul(2).saturating_add(HEADROOM).min(self.max_cqe)
     }
 
-    /// Checks what a queue pair is asked for; the error names the parameter as `CreateQueuePair` counts them.
-    pub(crate) fn check_queue_pair(&self, cap: &ibv_qp_cap) -> Result<()> {
+    /// How many receives a shared queue must hold on the device for the depth its user asked for.
+    pub(crate) fn shared_receive_places(&self, depth: u32) -> u32 {
+        let places = if self.quirks.srq_resize { depth } else { depth.max(SHARED_PLACES) };
+        places.min(self.info.max_shared_receive_queue_depth)
+    }
+
+    /// How many send requests a queue pair needs on the device: a read may have to be split.
+    pub(crate) fn send_requests(&self, depth: u32, max_sge: u32) -> u32 {
+        depth.saturating_mul(max_sge.div_ceil(self.quirks.read_sge)).clamp(1, self.max_qp_wr)
+    }
+
+    /// Checks what a queue pair is asked for; the error names the parameter as `CreateQueuePair`, or with a `shared`
+    /// receive queue `CreateQueuePairWithSrq`, counts them.
+    pub(crate) fn check_queue_pair(&self, cap: &ibv_qp_cap, shared: bool) -> Result<()> {
         let info = &self.info;
         // Programs pass the threshold where they mean the maximum.
         let inline = info.max_inline_data_size.max(info.inline_request_threshold);
+        let (sge, inline_data) = if shared {
+            (Status::INVALID_PARAMETER_7, Status::INVALID_PARAMETER_8)
+        } else {
+            (Status::INVALID_PARAMETER_8, Status::INVALID_PARAMETER_9)
+        };
         for (asked, limit, status) in [
             (cap.max_recv_wr, info.max_receive_queue_depth, Status::INVALID_PARAMETER_5),
             (cap.max_send_wr, info.max_initiator_queue_depth, Status::INVALID_PARAMETER_6),
             (cap.max_recv_sge, info.max_receive_sge, Status::INVALID_PARAMETER_7),
-            (cap.max_send_sge, info.max_initiator_sge, Status::INVALID_PARAMETER_8),
-            (cap.max_inline_data, inline, Status::INVALID_PARAMETER_9),
+            (cap.max_send_sge, info.max_initiator_sge, sge),
+            (cap.max_inline_data, inline, inline_data),
         ] {
             if asked > limit {
                 return Err(status);
@@ -140,6 +165,7 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         iwarp,
         solicited_events: !siw,
         cq_resize: !siw,
+        srq_resize: device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE != 0,
         lossy_flush: siw,
         needs_sge: siw,
         fenced_reads: !siw,

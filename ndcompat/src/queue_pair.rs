@@ -4,6 +4,7 @@ use crate::adapter::Adapter;
 use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
 use crate::request_queue::RequestQueue;
+use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::status::{Result, Status};
 use crate::types::Sge;
 use crate::verbs::{self, bindings::*};
@@ -19,7 +20,9 @@ pub struct QueuePairConfig {
     pub initiator_completion_queue: Arc<CompletionQueue>,
     /// Returned with every completion.
     pub context: u64,
-    /// How many receives may be outstanding.
+    /// Where its receives come from, instead of a queue of its own.
+    pub shared_receive_queue: Option<Arc<SharedReceiveQueue>>,
+    /// How many receives may be outstanding. Without meaning, like `max_receive_sge`, with a shared queue.
     pub receive_queue_depth: u32,
     /// How many other requests may be outstanding.
     pub initiator_queue_depth: u32,
@@ -41,10 +44,13 @@ pub(crate) struct Core {
     adapter: Arc<Adapter>,
     pub(crate) qp: ManuallyDrop<verbs::QueuePair>,
     pub(crate) initiator: ManuallyDrop<Box<RequestQueue>>,
-    pub(crate) receive: ManuallyDrop<Box<RequestQueue>>,
+    /// None with a shared receive queue.
+    pub(crate) receive: ManuallyDrop<Option<Box<RequestQueue>>>,
+    shared: Option<Arc<SharedReceiveQueue>>,
     initiator_completion_queue: Arc<CompletionQueue>,
     receive_completion_queue: Arc<CompletionQueue>,
     pub(crate) limits: PostLimits,
+    number: u32,
     state: AtomicU8,
     /// Reads that may be outstanding. With none, a read would wait for ever.
     outbound_reads: AtomicU32,
@@ -55,7 +61,8 @@ pub(crate) struct Core {
 pub(crate) struct PostLimits {
     pub max_initiator_sge: u32,
     pub max_receive_sge: u32,
-    pub max_read_sge: u32,
+    /// Longer reads are split.
+    pub device_read_sge: u32,
     pub max_inline: u32,
     pub max_transfer: u64,
     /// What the device takes for no entries at all.
@@ -87,15 +94,22 @@ impl QueuePair {
         if foreign(&config.initiator_completion_queue) {
             return Err(Status::INVALID_PARAMETER_3);
         }
+        let shared = config.shared_receive_queue;
+        if shared.as_ref().is_some_and(|shared| !Arc::ptr_eq(shared.adapter(), adapter)) {
+            return Err(Status::INVALID_PARAMETER_4);
+        }
         let limits = adapter.limits();
-        let asked = ibv_qp_cap {
+        let mut asked = ibv_qp_cap {
             max_send_wr: config.initiator_queue_depth,
             max_recv_wr: config.receive_queue_depth,
             max_send_sge: config.max_initiator_sge,
             max_recv_sge: config.max_receive_sge,
             max_inline_data: config.inline_data_size,
         };
-        limits.check_queue_pair(&asked)?;
+        if shared.is_some() {
+            (asked.max_recv_wr, asked.max_recv_sge) = (0, 0);
+        }
+        limits.check_queue_pair(&asked, shared.is_some())?;
         let info = &limits.info;
         let max_initiator_sge = asked.max_send_sge.max(MIN_SGE).min(info.max_initiator_sge);
         let max_receive_sge = asked.max_recv_sge.max(1);
@@ -104,9 +118,9 @@ impl QueuePair {
             pd: adapter.pd().clone(),
             send_cq: config.initiator_completion_queue.verbs().clone(),
             recv_cq: config.receive_completion_queue.verbs().clone(),
-            srq: None,
+            srq: shared.as_ref().map(|shared| shared.shared.srq.clone()),
             cap: ibv_qp_cap {
-                max_send_wr: asked.max_send_wr.max(1),
+                max_send_wr: limits.send_requests(asked.max_send_wr, max_initiator_sge),
                 max_recv_wr: asked.max_recv_wr.max(1),
                 max_send_sge: max_initiator_sge,
                 max_recv_sge: max_receive_sge,
@@ -122,7 +136,7 @@ impl QueuePair {
         let limits = PostLimits {
             max_initiator_sge,
             max_receive_sge,
-            max_read_sge: info.max_read_sge,
+            device_read_sge: limits.quirks.read_sge,
             max_inline,
             max_transfer: info.max_transfer_length.into(),
             empty_list: limits.quirks.empty_list(),
@@ -130,9 +144,13 @@ impl QueuePair {
         };
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
             adapter: adapter.clone(),
+            number: qp.number(),
             qp: ManuallyDrop::new(qp),
             initiator: ManuallyDrop::new(RequestQueue::new(asked.max_send_wr, config.context, core.clone())),
-            receive: ManuallyDrop::new(RequestQueue::new(asked.max_recv_wr, config.context, core.clone())),
+            receive: ManuallyDrop::new(
+                shared.is_none().then(|| RequestQueue::new(asked.max_recv_wr, config.context, core.clone())),
+            ),
+            shared: shared.clone(),
             initiator_completion_queue: config.initiator_completion_queue,
             receive_completion_queue: config.receive_completion_queue,
             limits,
@@ -140,6 +158,9 @@ impl QueuePair {
             outbound_reads: AtomicU32::new(0),
             connection: Mutex::default(),
         });
+        if let Some(shared) = &shared {
+            core.receive_completion_queue.add_shared(&core, config.context, &shared.shared);
+        }
         Ok(QueuePair { core })
     }
 
@@ -202,6 +223,22 @@ impl Core {
         let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
     }
 
+    /// What peers know the queue pair by.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether receives come from a shared queue.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Takes the completions of the initiator queue, so that silent requests free their slots.
+    #[cold]
+    pub(crate) fn reap_initiator(&self) {
+        self.initiator_completion_queue.make_room();
+    }
+
     /// Whether requests other than receives may be posted.
     #[inline]
     pub(crate) fn was_connected(&self) -> bool {
@@ -221,7 +258,9 @@ impl Core {
         }
         // First nothing more goes to the device, so that it flushes all it has.
         self.initiator.start_flushing();
-        self.receive.start_flushing();
+        if let Some(receive) = &*self.receive {
+            receive.start_flushing();
+        }
         if let Err(error) = self.qp.to_error() {
             tracing::debug!(%error, "flushing a queue pair");
         }
@@ -253,7 +292,7 @@ impl Core {
     ) -> impl Iterator<Item = &'a RequestQueue> {
         let on = move |queue: &CompletionQueue| Arc::ptr_eq(queue.verbs(), cq);
         let initiator = on(&self.initiator_completion_queue).then_some(&**self.initiator);
-        let receive = on(&self.receive_completion_queue).then_some(&**self.receive);
+        let receive = self.receive.as_deref().filter(|_| on(&self.receive_completion_queue));
         initiator.into_iter().chain(receive)
     }
 }
@@ -267,6 +306,9 @@ impl Drop for Core {
             (ManuallyDrop::take(&mut self.initiator), ManuallyDrop::take(&mut self.receive))
         };
         self.initiator_completion_queue.retire(initiator);
-        self.receive_completion_queue.retire(receive);
+        match receive {
+            Some(receive) => self.receive_completion_queue.retire(receive),
+            None => self.receive_completion_queue.retire_shared(self.number),
+        }
     }
 }

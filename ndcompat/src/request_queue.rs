@@ -41,6 +41,8 @@ pub(crate) struct Producer {
     tail_seen: u32,
     /// Unsignalled requests since the last signalled one.
     unsignalled: u32,
+    /// The latest request that asked for no completion.
+    last_silent: Option<u32>,
     /// Set when the queue pair has failed: from this sequence number on, requests never reach the device.
     flushing_from: Option<u32>,
 }
@@ -67,7 +69,13 @@ impl RequestQueue {
             depth,
             queue_pair_context,
             core,
-            producer: Mutex::new(Producer { head: 0, tail_seen: 0, unsignalled: 0, flushing_from: None }),
+            producer: Mutex::new(Producer {
+                head: 0,
+                tail_seen: 0,
+                unsignalled: 0,
+                last_silent: None,
+                flushing_from: None,
+            }),
             tail: AtomicU32::new(0),
         });
         let this: *const RequestQueue = &*queue;
@@ -131,6 +139,9 @@ impl RequestQueue {
             0 => {
                 producer.head = head.wrapping_add(1);
                 producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
+                if silent {
+                    producer.last_silent = Some(head);
+                }
                 Ok(Posted::ToDevice)
             }
             libc::ENOMEM => Err(Status::NO_MORE_ENTRIES),
@@ -166,6 +177,14 @@ impl RequestQueue {
             tail = tail.wrapping_add(1);
         }
         self.tail.store(tail, Ordering::Release);
+    }
+
+    /// Whether a request that asked for no completion is outstanding: then the queue may be full although the user has
+    /// taken every result there is.
+    pub(crate) fn has_silent(&self) -> bool {
+        let producer = self.lock();
+        let tail = self.tail.load(Ordering::Acquire);
+        producer.last_silent.is_some_and(|last| last.wrapping_sub(tail) as i32 >= 0)
     }
 
     /// Whether no request is outstanding.

@@ -1,7 +1,7 @@
 //! The data path: from the caller's arguments to the device's queues.
 
 use crate::queue_pair::{Core, QueuePair};
-use crate::request_queue::Posted;
+use crate::request_queue::{Posted, Ticket};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
@@ -81,16 +81,18 @@ impl QueuePair {
         unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Some(Remote { address, token })) }
     }
 
-    /// Offers `sge` to the peer's next send (`Receive`). Legal in any state.
+    /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
+    /// (`ND_INVALID_DEVICE_REQUEST`).
     ///
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes; it is written to.
     #[inline]
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
         let core = &self.core;
-        check(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
+        let Some(queue) = &*core.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
+        check_list(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
         let sge = if sge.is_empty() { core.limits.empty_list } else { sge };
-        let posted = core.receive.post(context, RequestType::Receive, false, |ticket| {
+        let posted = queue.post(context, RequestType::Receive, false, |ticket| {
             let mut wr = ibv_recv_wr {
                 wr_id: ticket.wr_id,
                 next: ptr::null_mut(),
@@ -133,64 +135,115 @@ impl Core {
         let mut one = [Sge::default()];
         let mut sge = sge;
         if flags & op_flags::INLINE != 0 {
-            let length = check(sge, u32::MAX, limits.max_inline.into())?;
+            let length = check_list(sge, u32::MAX, limits.max_inline.into())?;
             if sge.len() as u32 > limits.max_initiator_sge {
                 // SAFETY: the caller vouches for the pieces; together they fit, since no device takes more inline.
                 one[0] = unsafe { gather(sge, &mut gathered, length as u32) };
                 sge = &one;
             }
         } else {
-            let max_sge =
-                if kind == RequestType::Read { limits.max_read_sge } else { limits.max_initiator_sge };
-            check(sge, max_sge, limits.max_transfer)?;
+            check_list(sge, limits.max_initiator_sge, limits.max_transfer)?;
         }
         if sge.is_empty() {
             sge = limits.empty_list;
         }
-        let posted = self.initiator.post(context, kind, flags & op_flags::SILENT_SUCCESS != 0, |ticket| {
-            let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
-            let wr = wr.as_mut_ptr();
-            let mut bad = ptr::null_mut();
-            let mut send_flags = if ticket.signalled { IBV_SEND_SIGNALED } else { 0 };
-            for (flag, verbs) in [
-                (op_flags::READ_FENCE, IBV_SEND_FENCE),
-                (op_flags::SOLICIT, IBV_SEND_SOLICITED),
-                (op_flags::INLINE, IBV_SEND_INLINE),
-            ] {
-                if flags & flag != 0 {
-                    send_flags |= verbs;
-                }
-            }
-            // SAFETY: all fields that the operation has are written; the device looks at no others. The queue pair
-            // lives, and the memory is the caller's promise.
-            unsafe {
-                (&raw mut (*wr).wr_id).write(ticket.wr_id);
-                (&raw mut (*wr).next).write(ptr::null_mut());
-                (&raw mut (*wr).sg_list).write(sge.as_ptr().cast_mut().cast());
-                (&raw mut (*wr).num_sge).write(sge.len() as i32);
-                (&raw mut (*wr).opcode).write(match kind {
-                    RequestType::Send | RequestType::Receive => IBV_WR_SEND,
-                    RequestType::Read => IBV_WR_RDMA_READ,
-                    RequestType::Write | RequestType::Bind | RequestType::Invalidate => IBV_WR_RDMA_WRITE,
-                });
-                (&raw mut (*wr).send_flags).write(send_flags);
-                if let Some(remote) = remote {
-                    (&raw mut (*wr).wr.rdma.remote_addr).write(remote.address);
-                    (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(remote.token));
-                }
-                errno(ops::post_send(self.qp.as_ptr(), wr, &mut bad))
-            }
-        })?;
-        if posted == Posted::Flushed {
+        let request = Initiation { kind, sge, flags, remote };
+        let silent = flags & op_flags::SILENT_SUCCESS != 0;
+        let mut posted = self.initiator.post(context, kind, silent, |ticket| request.post(self, ticket));
+        if posted == Err(Status::NO_MORE_ENTRIES) && self.initiator.has_silent() {
+            self.reap_initiator();
+            posted = self.initiator.post(context, kind, silent, |ticket| request.post(self, ticket));
+        }
+        if posted? == Posted::Flushed {
             self.report_flushed();
         }
         Ok(())
     }
 }
 
+/// A checked request for the initiator queue.
+struct Initiation<'a> {
+    kind: RequestType,
+    sge: &'a [Sge],
+    flags: u32,
+    remote: Option<Remote>,
+}
+
+impl Initiation<'_> {
+    /// Hands the request to the device; answers with an error number.
+    #[inline]
+    fn post(&self, core: &Core, ticket: Ticket) -> i32 {
+        if self.kind == RequestType::Read && self.sge.len() as u32 > core.limits.device_read_sge {
+            return self.post_split_read(core, ticket);
+        }
+        let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
+        self.fill(&mut wr, self.sge, 0, ticket.wr_id, ticket.signalled);
+        let mut bad = ptr::null_mut();
+        // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
+        errno(unsafe { ops::post_send(core.qp.as_ptr(), wr.as_mut_ptr(), &mut bad) })
+    }
+
+    /// Posts one read for each piece, of which the last completes: some devices fill but the first piece.
+    #[cold]
+    fn post_split_read(&self, core: &Core, ticket: Ticket) -> i32 {
+        let pieces = self.sge.chunks(core.limits.device_read_sge as usize);
+        let last = pieces.len() - 1;
+        let mut chain: Vec<MaybeUninit<ibv_send_wr>> = Vec::with_capacity(pieces.len());
+        let mut offset = 0;
+        for (index, piece) in pieces.enumerate() {
+            let mut wr = MaybeUninit::uninit();
+            self.fill(&mut wr, piece, offset, ticket.wr_id, ticket.signalled && index == last);
+            offset += piece.iter().map(|sge| u64::from(sge.length)).sum::<u64>();
+            chain.push(wr);
+        }
+        for index in 0..last {
+            let next = chain[index + 1].as_mut_ptr();
+            // SAFETY: filled above; the chain does not move any more.
+            unsafe { (*chain[index].as_mut_ptr()).next = next };
+        }
+        let mut bad = ptr::null_mut();
+        // SAFETY: the queue pair lives, the list is well-formed; its memory is the caller's promise.
+        errno(unsafe { ops::post_send(core.qp.as_ptr(), chain[0].as_mut_ptr(), &mut bad) })
+    }
+
+    /// Writes all fields that the operation has; the device looks at no others.
+    #[inline(always)]
+    fn fill(&self, wr: &mut MaybeUninit<ibv_send_wr>, sge: &[Sge], offset: u64, wr_id: u64, signalled: bool) {
+        let mut send_flags = if signalled { IBV_SEND_SIGNALED } else { 0 };
+        for (flag, verbs) in [
+            (op_flags::READ_FENCE, IBV_SEND_FENCE),
+            (op_flags::SOLICIT, IBV_SEND_SOLICITED),
+            (op_flags::INLINE, IBV_SEND_INLINE),
+        ] {
+            if self.flags & flag != 0 {
+                send_flags |= verbs;
+            }
+        }
+        let opcode = match self.kind {
+            RequestType::Send | RequestType::Receive => IBV_WR_SEND,
+            RequestType::Read => IBV_WR_RDMA_READ,
+            RequestType::Write | RequestType::Bind | RequestType::Invalidate => IBV_WR_RDMA_WRITE,
+        };
+        let wr = wr.as_mut_ptr();
+        // SAFETY: the fields of a request of our own.
+        unsafe {
+            (&raw mut (*wr).wr_id).write(wr_id);
+            (&raw mut (*wr).next).write(ptr::null_mut());
+            (&raw mut (*wr).sg_list).write(sge.as_ptr().cast_mut().cast());
+            (&raw mut (*wr).num_sge).write(sge.len() as i32);
+            (&raw mut (*wr).opcode).write(opcode);
+            (&raw mut (*wr).send_flags).write(send_flags);
+            if let Some(remote) = self.remote {
+                (&raw mut (*wr).wr.rdma.remote_addr).write(remote.address.wrapping_add(offset));
+                (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(remote.token));
+            }
+        }
+    }
+}
+
 /// Checks a scatter/gather list; returns the bytes in it.
 #[inline]
-fn check(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
+pub(crate) fn check_list(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
     if sge.len() > max_sge as usize {
         return Err(Status::DATA_OVERRUN);
     }

@@ -76,6 +76,7 @@ impl End {
                 receive_completion_queue: completion_queue.clone(),
                 initiator_completion_queue: completion_queue.clone(),
                 context,
+                shared_receive_queue: None,
                 receive_queue_depth: QUEUE_DEPTH,
                 initiator_queue_depth: QUEUE_DEPTH,
                 max_receive_sge: 2,
