@@ -56,10 +56,8 @@ unsafe fn inner(this: *mut c_void) -> Arc<ndcompat::Listener> {
 
 unsafe extern "C" fn bind(this: *mut c_void, address: *const c_void, length: u32) -> HResult {
     // SAFETY: the object itself; the address is the caller's promise.
-    boundary(|| {
-        status(unsafe {
-            address::read(address, length as usize).and_then(|address| inner(this).bind(address))
-        })
+    boundary(|| unsafe {
+        status(address::read(address, length as usize).and_then(|address| inner(this).bind(address)))
     })
 }
 

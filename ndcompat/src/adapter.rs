@@ -16,7 +16,7 @@ use crate::verbs::{AsyncEvent, Context, ProtectionDomain, SockAddr, addresses};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use win32::io::{File, Registration, Source};
+use win32::io::{File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT, Source};
 
 /// An opened adapter (`IND2Adapter`). Everything created from it keeps it open. All methods are thread-safe.
 pub struct Adapter {
@@ -69,7 +69,10 @@ impl Adapter {
 
     /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
     pub fn create_overlapped_file(&self) -> Result<Arc<File>> {
-        Ok(File::new()?)
+        let file = File::new()?;
+        // As the SPI asks. Requests answer ND_PENDING and complete later, so the first has nothing to skip.
+        file.add_notification_modes(SKIP_PORT_ON_SUCCESS | SKIP_SET_EVENT);
+        Ok(file)
     }
 
     /// What the adapter can do (`Query`). Fails once the device is gone.

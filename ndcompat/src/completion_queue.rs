@@ -51,6 +51,7 @@ struct Poll {
     /// Request queues whose queue pair failed: requests posted since must be reported here.
     flushing: Vec<Weak<Core>>,
     /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
+    #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
     retired: Vec<Box<RequestQueue>>,
     /// Queue pairs whose receives come from a shared queue, by number.
     shared: HashMap<u32, SharedUser>,

@@ -202,12 +202,12 @@ impl Connector {
         core.attach(&self.this)?;
         let accepted = core.use_port(id.port_num()).and_then(|()| {
             if !self.is_iwarp() {
-                self.make_ready(&id, &core, &terms)?;
+                self.make_ready(&id, core, &terms)?;
             }
             // SAFETY: passed on to the caller.
             state.establishing = Some(unsafe { self.file().begin(ov) });
             state.phase = Phase::Accepting;
-            id.accept(param(&core, &terms)).map_err(|_| Status::CONNECTION_ABORTED)
+            id.accept(param(core, &terms)).map_err(|_| Status::CONNECTION_ABORTED)
         });
         match accepted {
             Ok(()) => {

@@ -72,7 +72,7 @@ fn a_silent_request_that_fails_is_reported() {
     let active = &pair.active;
     // SAFETY: no memory of the process is named.
     let posted = unsafe {
-        let nowhere = [Sge { buffer: active.memory.remote_address(0), length: 8, token: 0xDEAD_00 }];
+        let nowhere = [Sge { buffer: active.memory.remote_address(0), length: 8, token: 0x00DE_AD00 }];
         active.queue_pair.send(5, &nowhere, op_flags::SILENT_SUCCESS)
     };
     assert_eq!(posted, Ok(()));

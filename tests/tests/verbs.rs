@@ -1,11 +1,7 @@
 //! The wrappers over rdma-core against a real device: connections with itself, in the way that the engine makes them.
-//!
-//! `NDCOMPAT_ADDR` names the address of the device (`ci/lab run` sets it); without it the tests say that they do
-//! nothing.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,14 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const HALF: usize = 4096;
 
 /// The device under test.
-fn local() -> Option<LocalAddress> {
-    let Ok(wanted) = std::env::var("NDCOMPAT_ADDR") else {
-        eprintln!("NDCOMPAT_ADDR is not set: nothing tested");
-        return None;
-    };
-    let wanted: IpAddr = wanted.parse().expect("NDCOMPAT_ADDR is an IP address");
+fn local() -> LocalAddress {
+    let wanted = ndcompat_tests::address().ip();
     let found = addresses().unwrap().into_iter().find(|local| local.addr.ip() == wanted);
-    Some(found.expect("NDCOMPAT_ADDR belongs to an RDMA device"))
+    found.expect("NDCOMPAT_ADDR belongs to an RDMA device")
 }
 
 /// Calls `take`, whenever `fd` is readable, until it gives something.
@@ -235,7 +227,7 @@ fn connect(local: &LocalAddress) -> Connected {
 
 #[test]
 fn addresses_name_their_devices() {
-    let Some(local) = local() else { return };
+    let local = local();
     assert!(!local.addr.is_loopback());
     assert!(local.port >= 1);
     assert!(local.context.device_attr().unwrap().max_qp > 0);
@@ -247,7 +239,7 @@ fn addresses_name_their_devices() {
 
 #[test]
 fn every_address_connects() {
-    let Some(local) = local() else { return };
+    let local = local();
     let mut tried = 0;
     for other in addresses().unwrap() {
         if other.context.as_ptr() == local.context.as_ptr() {
@@ -261,7 +253,7 @@ fn every_address_connects() {
 
 #[test]
 fn connection_carries_data_and_ends() {
-    let Some(local) = local() else { return };
+    let local = local();
     let Connected { active, passive } = connect(&local);
     let (active_id, mut a, active_events) = active;
     let (passive_id, p, passive_events) = passive;
@@ -297,7 +289,7 @@ fn connection_carries_data_and_ends() {
 
 #[test]
 fn disconnect_reaches_both_ends() {
-    let Some(local) = local() else { return };
+    let local = local();
     let Connected { active, passive } = connect(&local);
     active.0.disconnect().unwrap();
     expect(&passive.2, EventKind::Disconnected);
@@ -309,7 +301,7 @@ fn disconnect_reaches_both_ends() {
 
 #[test]
 fn rejection_carries_its_reason() {
-    let Some(local) = local() else { return };
+    let local = local();
     let channel = EventChannel::create().unwrap();
     let (_listener, addr) = listen(&local, &channel);
     let other = EventChannel::create().unwrap();
@@ -323,7 +315,7 @@ fn rejection_carries_its_reason() {
 
 #[test]
 fn request_that_nobody_takes_is_refused() {
-    let Some(local) = local() else { return };
+    let local = local();
     let channel = EventChannel::create().unwrap();
     let (_listener, addr) = listen(&local, &channel);
     let other = EventChannel::create().unwrap();
@@ -337,7 +329,7 @@ fn request_that_nobody_takes_is_refused() {
 
 #[test]
 fn options_and_misuse() {
-    let Some(local) = local() else { return };
+    let local = local();
     let channel = EventChannel::create().unwrap();
     let id = Id::create(&channel, 0).unwrap();
     let end = Endpoint::new(&local);
@@ -358,7 +350,7 @@ fn options_and_misuse() {
 
 #[test]
 fn optional_objects() {
-    let Some(local) = local() else { return };
+    let local = local();
     let pd = ProtectionDomain::create(&local.context).unwrap();
     let srq = SharedReceiveQueue::create(&pd, 16, 1, 9).unwrap();
     assert_eq!(srq.cookie(), 9);
