@@ -120,7 +120,7 @@ watch_guest() {
         sleep 1
         if [[ -e $RUN/booted ]]; then
             [[ ! $INTERACTIVE ]] || return 0
-            : "${end:=$((SECONDS + LIMIT + 30))}"
+            : "${end:=$((SECONDS + LIMIT + 60))}"
         fi
         if ((SECONDS >= ${end:-$BOOT_LIMIT})); then
             [[ -z $end ]] || : >"$RUN/late"
