@@ -172,7 +172,7 @@ no_status() {
     sed 's/^/qemu: /' "$RUN/qemu.log" >&2
     if [[ -s $RUN/console ]]; then
         say "end of the guest's console:"
-        tail -n 40 "$RUN/console" >&2
+        tail -n 100 "$RUN/console" >&2
     fi
     [[ ! -e $RUN/late ]] || die 124 "the guest no longer answers, $LIMIT s are over"
     [[ -e $RUN/booted ]] || die 125 "the guest never booted"
