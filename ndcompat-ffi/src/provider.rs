@@ -98,6 +98,10 @@ unsafe extern "C" fn create_instance(
     out: *mut *mut c_void,
 ) -> HResult {
     if !outer.is_null() {
+        // SAFETY: the pointer is valid or null.
+        if let Some(out) = unsafe { out.as_mut() } {
+            *out = ptr::null_mut();
+        }
         return NO_AGGREGATION;
     }
     // SAFETY: the pointers are valid or null.

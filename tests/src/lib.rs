@@ -3,7 +3,10 @@
 //! The tests run where `ci/lab run` puts them, next to a live RDMA device whose address is in `NDCOMPAT_ADDR`. Without
 //! a device they fail: nothing is skipped silently.
 
+pub mod client;
+pub mod com;
 mod end;
+pub mod library;
 mod operation;
 
 pub use end::{End, Memory, Pair, QUEUE_DEPTH, listen};

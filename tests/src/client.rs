@@ -1,0 +1,283 @@
+//! What a C program has: objects behind interface pointers, handles, and `OVERLAPPED`s.
+
+use crate::address;
+use crate::com::{
+    self, Adapter, Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, Overlapping,
+    QueuePair, create,
+};
+use crate::library::CloseHandle;
+use ndcompat::Status;
+use ndcompat::types::{AdapterInfo, Completion, RequestType, Sge, VERSION_2};
+use ndcompat::verbs::{RawSockAddr, SockAddr};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use win32::io::Overlapped;
+use win32::object::RawHandle;
+
+/// How many requests each queue of a [`Client`] takes.
+pub const DEPTH: u32 = 16;
+
+/// How many bytes of memory a [`Client`] has.
+pub const BYTES: usize = 16384;
+
+/// How long anything may take before a test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An `OVERLAPPED` as careless programs pass it: nothing but `hEvent` has a value.
+pub struct Ov(Box<Overlapped>);
+
+impl Ov {
+    /// Without an event.
+    pub fn new() -> Ov {
+        Ov::with(RawHandle::NULL)
+    }
+
+    /// With an event, or what a program puts in its place.
+    pub fn with(event: RawHandle) -> Ov {
+        let garbage = 0xA5A5_A5A5_A5A5_A5A5_u64;
+        Ov(Box::new(Overlapped {
+            internal: (garbage as usize).into(),
+            internal_high: (garbage as usize).into(),
+            offset: garbage,
+            event,
+        }))
+    }
+
+    /// What methods take.
+    pub fn ptr(&mut self) -> *mut Overlapped {
+        &mut *self.0
+    }
+
+    /// What `Internal` says.
+    pub fn internal(&self) -> Status {
+        Status(self.0.internal.load(Ordering::Acquire) as i32)
+    }
+
+    /// Waits with `GetOverlappedResult` of any object of the file.
+    pub fn wait<I: Interface>(&mut self, object: &Com<I>) -> Status {
+        let object: Com<Overlapping> = object.cast().expect("IND2Overlapped");
+        // SAFETY: the OVERLAPPED lives.
+        unsafe { object.get_overlapped_result(self.ptr(), 1) }
+    }
+}
+
+impl Default for Ov {
+    fn default() -> Ov {
+        Ov::new()
+    }
+}
+
+/// The adapter under test, opened as a program does without `NdOpenAdapter`.
+pub fn open() -> Com<Adapter> {
+    let provider = com::provider();
+    let (raw, length) = address().to_raw();
+    let mut id = 0;
+    // SAFETY: the arguments are valid.
+    unsafe {
+        assert_eq!(provider.resolve_address(raw.as_ptr().cast(), length, &mut id), Status::SUCCESS);
+        create(|iid, out| provider.open_adapter(iid, id, out)).expect("the adapter opens")
+    }
+}
+
+/// What the adapter can do.
+pub fn info(adapter: &Com<Adapter>) -> AdapterInfo {
+    let mut info = AdapterInfo { info_version: VERSION_2, ..AdapterInfo::default() };
+    let mut length = size_of::<AdapterInfo>() as u32;
+    // SAFETY: the buffer has that length.
+    assert_eq!(unsafe { adapter.query(&mut info, &mut length) }, Status::SUCCESS);
+    info
+}
+
+/// One end of a connection with all it needs, as C holds it. Fields are released in their order.
+pub struct Client {
+    /// The connector.
+    pub connector: Com<Connector>,
+    /// The queue pair.
+    pub queue_pair: Com<QueuePair>,
+    /// For both queues.
+    pub completion_queue: Com<CompletionQueue>,
+    /// Registered for everything.
+    pub region: Com<MemoryRegion>,
+    /// The registered bytes.
+    pub memory: Box<[u8]>,
+    /// The file of all requests.
+    pub file: RawHandle,
+    /// The adapter.
+    pub adapter: Com<Adapter>,
+}
+
+impl Client {
+    /// An end that is not connected.
+    pub fn new() -> Client {
+        Client::on(&open())
+    }
+
+    /// An end on this adapter.
+    pub fn on(adapter: &Com<Adapter>) -> Client {
+        let adapter = adapter.cast::<Adapter>().expect("itself");
+        let file = file(&adapter);
+        // SAFETY: the arguments are valid throughout; the memory is deregistered before it goes.
+        unsafe {
+            let completion_queue: Com<CompletionQueue> =
+                create(|iid, out| adapter.create_completion_queue(iid, file, 4 * DEPTH, 0, 0, out)).unwrap();
+            let queue_pair = create(|iid, out| {
+                let queue = completion_queue.as_ptr();
+                adapter.create_queue_pair(iid, queue, queue, ptr::null_mut(), DEPTH, DEPTH, 2, 2, 0, out)
+            })
+            .unwrap();
+            let connector = create(|iid, out| adapter.create_connector(iid, file, out)).unwrap();
+            let region: Com<MemoryRegion> =
+                create(|iid, out| adapter.create_memory_region(iid, file, out)).unwrap();
+            let memory = vec![0; BYTES].into_boxed_slice();
+            let mut ov = Ov::new();
+            assert_eq!(region.register(memory.as_ptr().cast(), BYTES, 7, ov.ptr()), Status::PENDING);
+            assert_eq!(ov.wait(&region), Status::SUCCESS);
+            Client { connector, queue_pair, completion_queue, region, memory, file, adapter }
+        }
+    }
+
+    /// A scatter/gather entry for part of the memory.
+    pub fn sge(&self, start: usize, length: u32) -> Sge {
+        // SAFETY: the region lives.
+        let token = unsafe { self.region.get_local_token() };
+        Sge { buffer: self.memory[start..].as_ptr() as u64, length, token }
+    }
+
+    /// Posts a receive of `length` bytes.
+    pub fn receive(&self, context: usize, length: u32) -> Status {
+        // SAFETY: the memory lives as long as the client.
+        unsafe { self.queue_pair.receive(context as *mut c_void, &self.sge(0, length), 1) }
+    }
+
+    /// Sends `length` bytes.
+    pub fn send(&self, context: usize, length: u32, flags: u32) -> Status {
+        // SAFETY: the memory lives as long as the client.
+        unsafe { self.queue_pair.send(context as *mut c_void, &self.sge(0, length), 1, flags) }
+    }
+
+    /// A result if there is one.
+    pub fn try_result(&self) -> Option<Completion> {
+        let mut result = Completion {
+            status: Status::INTERNAL_ERROR,
+            bytes_transferred: u32::MAX,
+            queue_pair_context: u64::MAX,
+            request_context: u64::MAX,
+            request_type: RequestType::Invalidate,
+        };
+        // SAFETY: room for one.
+        (unsafe { self.completion_queue.get_results(&mut result, 1) } == 1).then_some(result)
+    }
+
+    /// The next result, polling; fails the test when none comes.
+    pub fn result(&self) -> Completion {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(result) = self.try_result() {
+                return result;
+            }
+            assert!(Instant::now() < deadline, "no completion came");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Binds the connector to the address of the device under test.
+    pub fn bind(&self) -> Status {
+        let (raw, length) = address().to_raw();
+        // SAFETY: the address has that length.
+        unsafe { self.connector.bind(raw.as_ptr().cast(), length) }
+    }
+
+    /// Asks the peer at `to` for a connection.
+    pub fn connect(&self, to: SockAddr, data: &[u8], ov: &mut Ov) -> Status {
+        let (raw, length) = to.to_raw();
+        let (data, data_length) = (data.as_ptr().cast(), data.len() as u32);
+        // SAFETY: the arguments are valid.
+        unsafe {
+            let queue_pair = self.queue_pair.as_ptr();
+            self.connector.connect(queue_pair, raw.as_ptr().cast(), length, 4, 4, data, data_length, ov.ptr())
+        }
+    }
+
+    /// Accepts the connection that a listener gave.
+    pub fn accept(&self, data: &[u8], ov: &mut Ov) -> Status {
+        let (data, data_length) = (data.as_ptr().cast(), data.len() as u32);
+        // SAFETY: the arguments are valid.
+        unsafe { self.connector.accept(self.queue_pair.as_ptr(), 4, 4, data, data_length, ov.ptr()) }
+    }
+
+    /// Disconnects; says what the call returned.
+    pub fn disconnect(&self, ov: &mut Ov) -> Status {
+        // SAFETY: the arguments are valid.
+        unsafe { self.connector.disconnect(ov.ptr()) }
+    }
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        Client::new()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let mut ov = Ov::new();
+        // SAFETY: finished when it returns; the memory may go after that.
+        unsafe {
+            self.region.deregister(ov.ptr());
+            CloseHandle(self.file);
+        }
+    }
+}
+
+/// A new overlapped file of the adapter.
+pub fn file(adapter: &Com<Adapter>) -> RawHandle {
+    let mut file = RawHandle::NULL;
+    // SAFETY: the result is valid.
+    assert_eq!(unsafe { adapter.create_overlapped_file(&mut file) }, Status::SUCCESS);
+    file
+}
+
+/// A listener on `file` on a free port of the device under test, and where it listens.
+pub fn listen_on(adapter: &Com<Adapter>, file: RawHandle) -> (Com<Listener>, SockAddr) {
+    let (mut raw, mut length) = address().to_raw();
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let listener: Com<Listener> = create(|iid, out| adapter.create_listener(iid, file, out)).unwrap();
+        assert_eq!(listener.bind(raw.as_ptr().cast(), length), Status::SUCCESS);
+        assert_eq!(listener.listen(0), Status::SUCCESS);
+        length = size_of::<RawSockAddr>() as u32;
+        assert_eq!(listener.get_local_address(raw.as_mut_ptr().cast(), &mut length), Status::SUCCESS);
+        let at = SockAddr::from_raw(raw.as_ptr().cast(), length as usize).expect("an address");
+        (listener, at)
+    }
+}
+
+/// Connects two clients; returns the listener, which is not needed any more.
+pub fn connect(active: &Client, passive: &Client) -> Com<Listener> {
+    let (listener, at) = listen_on(&passive.adapter, passive.file);
+    let (mut request, mut connect, mut accept, mut complete) = (Ov::new(), Ov::new(), Ov::new(), Ov::new());
+    assert_eq!(active.bind(), Status::SUCCESS);
+    // SAFETY: all are waited for.
+    unsafe {
+        let connector = passive.connector.as_ptr();
+        assert_eq!(listener.get_connection_request(connector, request.ptr()), Status::PENDING);
+        assert_eq!(active.connect(at, b"", &mut connect), Status::PENDING);
+        assert_eq!(request.wait(&listener), Status::SUCCESS, "GetConnectionRequest");
+        assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
+        assert_eq!(connect.wait(&active.connector), Status::SUCCESS, "Connect");
+        assert_eq!(active.connector.complete_connect(complete.ptr()), Status::PENDING);
+        assert_eq!(complete.wait(&active.connector), Status::SUCCESS, "CompleteConnect");
+        assert_eq!(accept.wait(&passive.connector), Status::SUCCESS, "Accept");
+    }
+    listener
+}
+
+/// Two connected clients: the one that called `Connect`, and the one that called `Accept`.
+pub fn connected() -> (Client, Client) {
+    let adapter = open();
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    connect(&active, &passive);
+    (active, passive)
+}
