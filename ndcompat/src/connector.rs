@@ -3,7 +3,9 @@
 use crate::adapter::Adapter;
 use crate::connection::{Aftermath, End, Happening, Phase, State, Terms};
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, ConnectionHandler, next_cookie};
+use crate::patience::with_limit;
 use crate::queue_pair::{Core, QueuePair};
+use crate::removal::Removable;
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Event, EventKind, Id, SockAddr};
@@ -13,6 +15,8 @@ use win32::io::{Canceller, File, Overlapped, Request};
 
 /// How long looking up an address or a route may take.
 const RESOLVE_TIMEOUT_MS: u32 = 2000;
+/// How long a driver may take to reach a silent peer, where reaching it is one long system call.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 /// How long `Disconnect` waits for the peer's answer before it leaves the rest to the background.
 const DISCONNECT_PATIENCE: Duration = Duration::from_millis(500);
 /// How often a message is sent again that met no receive; with the pause below, about a second in all.
@@ -61,12 +65,14 @@ impl Connector {
         });
         let weak = Arc::downgrade(&connector);
         connector.channel()?.add(connector.cookie, weak.clone());
-        connector.file().add_canceller(weak);
+        connector.file().add_canceller(weak.clone());
+        connector.adapter().tell_of_removal(weak);
         Ok(connector)
     }
 
     /// Binds to a local address; port 0 takes a free one (`Bind`).
     pub fn bind(&self, address: SockAddr) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.lock();
         if state.phase != Phase::Idle {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
@@ -103,6 +109,7 @@ impl Connector {
         offer: Offer<'_>,
         ov: *mut Overlapped,
     ) -> Result<()> {
+        self.adapter().check()?;
         if offer.private_data.len() > self.adapter().limits().info.max_caller_data as usize {
             return Err(Status::INVALID_BUFFER_SIZE);
         }
@@ -157,6 +164,7 @@ impl Connector {
     /// # Safety
     /// `ov` must be valid.
     pub unsafe fn complete_connect(&self, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.lock();
         match state.phase {
             Phase::Replied => {}
@@ -183,6 +191,7 @@ impl Connector {
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn accept(&self, queue_pair: &QueuePair, offer: Offer<'_>, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
         if offer.private_data.len() > self.adapter().limits().info.max_callee_data as usize {
             return Err(Status::INVALID_BUFFER_SIZE);
         }
@@ -228,6 +237,7 @@ impl Connector {
 
     /// Refuses the peer that asked for, or has accepted, a connection (`Reject`).
     pub fn reject(&self, private_data: &[u8]) -> Result<()> {
+        self.adapter().check()?;
         if private_data.len() > self.adapter().limits().info.max_callee_data as usize {
             return Err(Status::INVALID_BUFFER_SIZE);
         }
@@ -323,6 +333,7 @@ impl Connector {
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn disconnect(&self, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.lock();
         match state.phase {
             Phase::Connected => {}
@@ -530,7 +541,8 @@ impl Connector {
         let this = self.this.clone();
         let terms = Terms { private_data: terms.private_data.clone(), ..*terms };
         let ask = move || {
-            let Err(error) = id.connect(param(&core, &terms)) else { return };
+            let connected = with_limit(CONNECT_LIMIT, || id.connect(param(&core, &terms)));
+            let Err(error) = connected else { return };
             let Some(this) = this.upgrade() else { return };
             let mut state = this.lock();
             // The attempt may have been given up meanwhile.
@@ -539,7 +551,11 @@ impl Connector {
             {
                 return;
             }
-            let after = state.connect_failed(error.into());
+            let status = match error.raw_os_error() {
+                Some(libc::EINTR) => Status::IO_TIMEOUT,
+                _ => error.into(),
+            };
+            let after = state.connect_failed(status);
             drop(state);
             after.run();
         };
@@ -585,11 +601,11 @@ impl Connector {
                 after
             }
             (Phase::Accepting, _) => state.accept_failed(event.connect_failure()),
-            (Phase::Connected, EventKind::Disconnected | EventKind::DeviceRemoval) => {
+            (Phase::Connected, EventKind::Disconnected) => {
                 self.file().no_more_events();
                 state.close(End::Peer)
             }
-            (Phase::Disconnecting, EventKind::Disconnected | EventKind::DeviceRemoval) => {
+            (Phase::Disconnecting, EventKind::Disconnected) => {
                 self.file().no_more_events();
                 let timed_out = event.status == -libc::ETIMEDOUT;
                 let request = state.disconnecting.take();
@@ -638,8 +654,23 @@ impl ConnectionHandler for Connector {
         // Destroying an id waits for its events to be acknowledged, and an event may bring that about.
         drop(event);
         tracing::debug!(kind = ?happening.kind, status = happening.status, "connection event");
+        if happening.kind == EventKind::DeviceRemoval {
+            return self.adapter().removed();
+        }
         let mut state = self.lock();
         let after = self.happened(&mut state, happening);
+        drop(state);
+        after.run();
+    }
+}
+
+impl Removable for Connector {
+    fn device_removed(self: Arc<Self>) {
+        let mut state = self.lock();
+        if matches!(state.phase, Phase::Connected | Phase::Disconnecting) {
+            self.file().no_more_events();
+        }
+        let after = state.device_removed();
         drop(state);
         after.run();
     }

@@ -4,14 +4,16 @@ use crate::adapter::Adapter;
 use crate::connection::Happening;
 use crate::connector::{Connector, Incoming};
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, ConnectionHandler, next_cookie};
+use crate::removal::Removable;
 use crate::status::{Result, Status};
 use crate::verbs::{Event, EventKind, Id, SockAddr, bindings::rdma_cm_id};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use win32::io::{Canceller, File, Overlapped, Request};
 
-/// The backlog for those who ask for no limit.
-const UNLIMITED: u32 = 1024;
+/// The kernel's backlog. When it is full, the kernel ignores newcomers rather than refuse them, so the queue that counts
+/// is ours, and the kernel's as long as it can be.
+const KERNEL_BACKLOG: u32 = 1024;
 
 /// A listener (`IND2Listener`). All methods are thread-safe. Dropping it refuses who is still waiting.
 pub struct Listener {
@@ -24,6 +26,8 @@ pub struct Listener {
 struct State {
     id: Option<Id>,
     listening: bool,
+    /// How many peers may be queued.
+    backlog: usize,
     /// Peers that nobody has asked for yet.
     queued: VecDeque<Incoming>,
     /// `GetConnectionRequest` requests that no peer has come for yet, in order.
@@ -35,11 +39,13 @@ impl Listener {
         let listener = Arc::new(Listener { file, cookie: next_cookie(), state: Mutex::default() });
         listener.channel()?.add(listener.cookie, Arc::downgrade(&listener) as _);
         listener.file().add_canceller(Arc::downgrade(&listener) as _);
+        listener.adapter().tell_of_removal(Arc::downgrade(&listener) as _);
         Ok(listener)
     }
 
     /// Binds to a local address (`Bind`); port 0 takes a free one, the wildcard all addresses of the adapter.
     pub fn bind(&self, address: SockAddr) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.lock();
         if state.id.is_some() {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
@@ -60,18 +66,20 @@ impl Listener {
 
     /// Starts to listen (`Listen`); a `backlog` of 0 is no limit.
     pub fn listen(&self, backlog: u32) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.lock();
         let id = state.id.as_ref().ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
         if state.listening {
             return Err(Status::INVALID_DEVICE_STATE);
         }
-        id.listen(if backlog == 0 { UNLIMITED } else { backlog }).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
-                _ => Status::INSUFFICIENT_RESOURCES,
-            }
+        id.listen(KERNEL_BACKLOG).map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
+            _ => Status::INSUFFICIENT_RESOURCES,
         })?;
         state.listening = true;
+        // Newcomers are to be queued or refused also while nobody waits for one.
+        self.file().expect_events();
+        state.backlog = if backlog == 0 { usize::MAX } else { backlog as usize };
         Ok(())
     }
 
@@ -88,6 +96,7 @@ impl Listener {
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn connection_request(&self, connector: &Arc<Connector>, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
         if !Arc::ptr_eq(connector.adapter(), self.adapter()) {
             return Err(Status::INVALID_PARAMETER_1);
         }
@@ -136,7 +145,9 @@ impl Listener {
         }
         let (id, queued) = {
             let mut state = self.lock();
-            state.listening = false;
+            if std::mem::take(&mut state.listening) {
+                self.file().no_more_events();
+            }
             (state.id.take(), std::mem::take(&mut state.queued))
         };
         drop(id);
@@ -162,6 +173,21 @@ impl Listener {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Completes the request on `ov`, or all of them, with `status`, and gives back their connectors.
+    fn end_waiting(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
+        let mut state = self.lock();
+        let chosen = |(request, _): &(Request, _)| ov.is_none_or(|ov| request.overlapped() == ov);
+        let (chosen, rest): (VecDeque<_>, _) = state.waiting.drain(..).partition(chosen);
+        state.waiting = rest;
+        drop(state);
+        let count = chosen.len();
+        for (request, connector) in chosen {
+            connector.await_no_more();
+            request.complete(status.0, 0);
+        }
+        count
+    }
+
     /// A queued peer has given up.
     fn forget(&self, id: *mut rdma_cm_id) {
         let gone = {
@@ -182,11 +208,18 @@ impl ConnectionHandler for Listener {
         match (happening.kind, id) {
             (EventKind::ConnectRequest, Some(id)) => {
                 // A wildcard listener hears of other devices' peers too. Dropping the id refuses them.
-                if id.verbs() == self.adapter().context().as_ptr() {
-                    self.lock().queued.push_back(Incoming { id, terms: happening.terms });
-                    self.match_up();
+                if id.verbs() != self.adapter().context().as_ptr() {
+                    return;
                 }
+                let mut state = self.lock();
+                if state.waiting.is_empty() && state.queued.len() >= state.backlog {
+                    return;
+                }
+                state.queued.push_back(Incoming { id, terms: happening.terms });
+                drop(state);
+                self.match_up();
             }
+            (EventKind::DeviceRemoval, _) => self.adapter().removed(),
             _ => self.forget(subject),
         }
     }
@@ -194,17 +227,15 @@ impl ConnectionHandler for Listener {
 
 impl Canceller for Listener {
     fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        let mut state = self.lock();
-        let chosen = |(request, _): &(Request, _)| ov.is_none_or(|ov| request.overlapped() == ov);
-        let (cancelled, rest): (VecDeque<_>, _) = state.waiting.drain(..).partition(chosen);
-        state.waiting = rest;
-        drop(state);
-        let count = cancelled.len();
-        for (request, connector) in cancelled {
-            connector.await_no_more();
-            request.complete(Status::CANCELED.0, 0);
-        }
-        count
+        self.end_waiting(ov, Status::CANCELED)
+    }
+}
+
+impl Removable for Listener {
+    fn device_removed(self: Arc<Self>) {
+        let queued = std::mem::take(&mut self.lock().queued);
+        drop(queued);
+        self.end_waiting(None, Status::DEVICE_REMOVED);
     }
 }
 

@@ -3,7 +3,9 @@
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RequestType, op_flags};
-use ndcompat_tests::{End, Pair, adapter, address, address6, is_siw, listen};
+use ndcompat_tests::{End, Operation, Pair, adapter, address, address6, is_siw, listen};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 #[test]
 fn connects_over_ipv4_and_ipv6() {
@@ -208,4 +210,54 @@ fn cancelling_ends_what_waits() {
     assert_eq!(request.status(), Status::CANCELED);
     // The connector was given back.
     end.connector.bind(address()).unwrap();
+}
+
+#[test]
+fn a_full_backlog_refuses_newcomers() {
+    let adapter = adapter();
+    let ends: Vec<_> = (0..3).map(|context| End::new(&adapter, context)).collect();
+    let server = End::new(&adapter, 9);
+    let listener = adapter.create_listener(&server.file).unwrap();
+    listener.bind(address()).unwrap();
+    listener.listen(1).unwrap();
+    let at = listener.local_address().unwrap();
+    let mut connects: Vec<_> = ends.iter().map(End::operation).collect();
+    for (end, connect) in ends.iter().zip(&mut connects) {
+        end.connector.bind(address()).unwrap();
+        // SAFETY: waited for, or cancelled with the connector.
+        unsafe { end.connector.connect(&end.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
+    }
+    // Two of the three find the queue full.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let refused = |connects: &mut [Operation]| {
+        connects.iter_mut().filter_map(|c| (c.status() == Status::CONNECTION_REFUSED).then_some(())).count()
+    };
+    while refused(&mut connects) < 2 {
+        let now: Vec<_> = connects.iter_mut().map(Operation::status).collect();
+        assert!(Instant::now() < deadline, "nobody is refused: {now:?}");
+        std::thread::yield_now();
+    }
+    let mut request = server.operation();
+    // SAFETY: waited for.
+    unsafe { listener.connection_request(&server.connector, request.ov()).unwrap() };
+    assert_eq!(request.wait(), Status::SUCCESS, "the first is still there");
+    assert_eq!(refused(&mut connects), 2);
+    drop(ends);
+}
+
+#[test]
+fn a_silent_address_is_given_up() {
+    // A neighbour's address that nobody has.
+    let IpAddr::V4(here) = address().ip() else { panic!("{} is no IPv4 address", address()) };
+    let silent = SocketAddr::new((u32::from(here) ^ 0x40).to_be_bytes().into(), 9).into();
+    let adapter = adapter();
+    let end = End::new(&adapter, 1);
+    end.connector.bind(address()).unwrap();
+    let mut connect = end.operation();
+    let begin = Instant::now();
+    // SAFETY: waited for.
+    unsafe { end.connector.connect(&end.queue_pair, silent, Offer::default(), connect.ov()).unwrap() };
+    let status = connect.wait();
+    assert!([Status::IO_TIMEOUT, Status::HOST_UNREACHABLE].contains(&status), "{status}");
+    assert!(begin.elapsed() < Duration::from_secs(140));
 }
