@@ -8,6 +8,7 @@ use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::{QueuePair, QueuePairConfig};
+use crate::removal::{Removable, Removal};
 use crate::shared_receive_queue::{Shared, SharedReceiveQueue, SharedReceiveQueueConfig};
 use crate::status::{Result, Status};
 use crate::types::AdapterInfo;
@@ -23,6 +24,7 @@ pub struct Adapter {
     context: Arc<Context>,
     pd: Arc<ProtectionDomain>,
     limits: Limits,
+    removal: Arc<Removal>,
     events: Arc<AsyncEvents>,
     files: Mutex<HashMap<usize, Weak<AdapterFile>>>,
 }
@@ -30,6 +32,7 @@ pub struct Adapter {
 /// The device's asynchronous events: failures that belong to no request.
 struct AsyncEvents {
     context: Arc<Context>,
+    removal: Arc<Removal>,
     completion_queues: Watched<Queue>,
     shared_receive_queues: Watched<Shared>,
 }
@@ -55,20 +58,32 @@ impl<T> Watched<T> {
 }
 
 impl Adapter {
-    pub(crate) fn open(context: Arc<Context>) -> Result<Arc<Adapter>> {
+    /// Opens the adapter that `address` belongs to.
+    pub(crate) fn open(address: SockAddr) -> Result<Arc<Adapter>> {
+        let removal = Removal::watch(address)?;
+        let context = removal.context()?;
         let pd = ProtectionDomain::create(&context)?;
         let limits = Limits::probe(&context, &pd)?;
         context.set_async_nonblocking()?;
         let events = AsyncEvents {
             context: context.clone(),
+            removal: removal.clone(),
             completion_queues: Watched::new(),
             shared_receive_queues: Watched::new(),
         };
-        Ok(Arc::new(Adapter { context, pd, limits, events: Arc::new(events), files: Mutex::default() }))
+        Ok(Arc::new(Adapter {
+            context,
+            pd,
+            limits,
+            removal,
+            events: Arc::new(events),
+            files: Mutex::default(),
+        }))
     }
 
     /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
     pub fn create_overlapped_file(&self) -> Result<Arc<File>> {
+        self.check()?;
         let file = File::new()?;
         // As the SPI asks. Requests answer ND_PENDING and complete later, so the first has nothing to skip.
         file.add_notification_modes(SKIP_PORT_ON_SUCCESS | SKIP_SET_EVENT);
@@ -77,7 +92,7 @@ impl Adapter {
 
     /// What the adapter can do (`Query`). Fails once the device is gone.
     pub fn info(&self) -> Result<AdapterInfo> {
-        self.context.port_attr(1).map_err(|_| Status::DEVICE_REMOVED)?;
+        self.check()?;
         Ok(self.limits.info)
     }
 
@@ -88,6 +103,7 @@ impl Adapter {
 
     /// The addresses that reach this adapter, with port 0 (`QueryAddressList`).
     pub fn addresses(&self) -> Result<Vec<SockAddr>> {
+        self.check()?;
         let mine = |local: &crate::verbs::LocalAddress| local.context.as_ptr() == self.context.as_ptr();
         Ok(addresses()?.into_iter().filter(mine).map(|local| local.addr).collect())
     }
@@ -102,16 +118,19 @@ impl Adapter {
         depth: u32,
         affinity: (u16, u64),
     ) -> Result<Arc<CompletionQueue>> {
+        self.check()?;
         Ok(Arc::new(CompletionQueue::new(self, self.file(file)?, depth, affinity)?))
     }
 
     /// Creates a memory region without memory, whose requests run on `file`.
     pub fn create_memory_region(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<MemoryRegion>> {
+        self.check()?;
         Ok(Arc::new(MemoryRegion::new(self.file(file)?)))
     }
 
     /// Creates a memory window that is not bound.
     pub fn create_memory_window(self: &Arc<Self>) -> Result<Arc<MemoryWindow>> {
+        self.check()?;
         Ok(Arc::new(MemoryWindow::new(self)))
     }
 
@@ -121,21 +140,25 @@ impl Adapter {
         file: &Arc<File>,
         config: SharedReceiveQueueConfig,
     ) -> Result<Arc<SharedReceiveQueue>> {
+        self.check()?;
         Ok(Arc::new(SharedReceiveQueue::new(self.file(file)?, config)?))
     }
 
     /// Creates a queue pair.
     pub fn create_queue_pair(self: &Arc<Self>, config: QueuePairConfig) -> Result<Arc<QueuePair>> {
+        self.check()?;
         Ok(Arc::new(QueuePair::new(self, config)?))
     }
 
     /// Creates a connector whose requests run on `file`.
     pub fn create_connector(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<Connector>> {
+        self.check()?;
         Connector::new(self.file(file)?)
     }
 
     /// Creates a listener whose requests run on `file`.
     pub fn create_listener(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<Listener>> {
+        self.check()?;
         Listener::new(self.file(file)?)
     }
 
@@ -164,17 +187,37 @@ impl Adapter {
         &self.limits
     }
 
-    /// Lets whoever waits on `file` hear of the device's failures.
-    pub(crate) fn add_async_events_to(&self, file: &Arc<File>) -> Result<Registration> {
-        Ok(file.add_source(self.events.fd(), self.events.clone())?)
+    /// `ND_DEVICE_REMOVED` once the device is gone. Called without any lock, by all that is no cleaning up.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.removal.check()
+    }
+
+    /// A connection-management event said that the device is gone.
+    pub(crate) fn removed(&self) {
+        self.removal.happened();
+    }
+
+    /// Lets `object` know when the device is gone.
+    pub(crate) fn tell_of_removal(&self, object: Weak<dyn Removable>) {
+        self.removal.tell(object);
+    }
+
+    /// Lets whoever waits on `file` hear of the device's failures and of its removal.
+    pub(crate) fn add_events_to(&self, file: &Arc<File>) -> Result<[Registration; 2]> {
+        Ok([
+            file.add_source(self.events.fd(), self.events.clone())?,
+            file.add_source(self.removal.fd(), self.removal.clone())?,
+        ])
     }
 
     pub(crate) fn watch_completion_queue(&self, queue: &Arc<Queue>) {
         self.events.completion_queues.add(queue);
+        self.tell_of_removal(Arc::downgrade(queue) as _);
     }
 
     pub(crate) fn watch_shared_receive_queue(&self, queue: &Arc<Shared>) {
         self.events.shared_receive_queues.add(queue);
+        self.tell_of_removal(Arc::downgrade(queue) as _);
     }
 }
 
@@ -202,10 +245,7 @@ impl AsyncEvents {
                 let srq = event.srq().map_or(std::ptr::null(), <*mut ibv_srq>::cast_const);
                 shared.iter().filter(|queue| queue.is(srq)).for_each(|queue| queue.alert(status));
             }
-            IBV_EVENT_DEVICE_FATAL => {
-                queues.iter().for_each(|queue| queue.fail(Status::DEVICE_REMOVED));
-                shared.iter().for_each(|queue| queue.alert(Status::DEVICE_REMOVED));
-            }
+            IBV_EVENT_DEVICE_FATAL => self.removal.happened(),
             _ => {}
         }
         // A queue waits, when it goes, for its events to be acknowledged: the event goes first.

@@ -5,6 +5,7 @@ use crate::completion;
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
+use crate::removal::Removable;
 use crate::request_queue::{Reaped, RequestQueue, reap};
 use crate::shared_receive_queue::{Shared, is_shared};
 use crate::status::{Result, Status};
@@ -132,7 +133,8 @@ impl CompletionQueue {
 
     /// Changes the number of results the queue holds (`Resize`).
     pub fn resize(&self, depth: u32) -> Result<()> {
-        let limits = self.queue.file.adapter().limits();
+        self.adapter().check()?;
+        let limits = self.adapter().limits();
         if !limits.quirks.cq_resize {
             return Err(Status::NOT_SUPPORTED);
         }
@@ -439,6 +441,12 @@ impl Source for Queue {
         if events > 0 {
             self.triggered();
         }
+    }
+}
+
+impl Removable for Queue {
+    fn device_removed(self: Arc<Self>) {
+        self.fail(Status::DEVICE_REMOVED);
     }
 }
 

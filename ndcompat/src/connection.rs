@@ -85,7 +85,6 @@ impl Happening {
                 _ => Status::HOST_UNREACHABLE,
             },
             EventKind::Unreachable => Status::IO_TIMEOUT,
-            EventKind::DeviceRemoval => Status::DEVICE_REMOVED,
             _ => match Status::from_errno(-self.status) {
                 Status::UNSUCCESSFUL | Status::SUCCESS => Status::CONNECTION_ABORTED,
                 status => status,
@@ -194,6 +193,29 @@ impl State {
             after.completions.push((request, Status::SUCCESS));
         }
         self.phase = Phase::Closed(End::Abandoned);
+        after
+    }
+
+    /// The device is gone, and with it the connection or the attempt to make one.
+    pub(crate) fn device_removed(&mut self) -> Aftermath {
+        let status = Status::DEVICE_REMOVED;
+        let mut after = match self.phase {
+            Phase::Connecting => self.connect_failed(status),
+            Phase::Accepting => self.accept_failed(status),
+            Phase::Requested | Phase::Replied => self.close(End::Abandoned),
+            Phase::Connected => self.close(End::Peer),
+            Phase::Disconnecting => {
+                let request = self.disconnecting.take();
+                let mut after = self.close(End::Local);
+                after.complete(request, status);
+                after
+            }
+            Phase::Idle | Phase::Bound | Phase::Awaiting | Phase::Refused | Phase::Closed(_) => {
+                Aftermath::default()
+            }
+        };
+        // There is nobody to say it to.
+        after.hang_up = None;
         after
     }
 

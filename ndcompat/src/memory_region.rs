@@ -57,6 +57,9 @@ impl MemoryRegion {
         if length == 0 {
             return Status::INVALID_BUFFER_SIZE;
         }
+        if let Err(status) = self.adapter().check() {
+            return status;
+        }
         let limits = self.adapter().limits();
         if length > limits.info.max_registration_size {
             return Status::INVALID_PARAMETER;

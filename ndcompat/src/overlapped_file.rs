@@ -13,7 +13,7 @@ pub(crate) struct AdapterFile {
     file: Arc<File>,
     adapter: Arc<Adapter>,
     connections: OnceLock<(Arc<ConnectionChannel>, Registration)>,
-    _async_events: Registration,
+    _adapter_events: [Registration; 2],
 }
 
 /// Takes the connection events of one id.
@@ -32,12 +32,12 @@ pub(crate) struct ConnectionChannel {
 
 impl AdapterFile {
     pub(crate) fn new(adapter: &Arc<Adapter>, file: &Arc<File>) -> Result<Arc<AdapterFile>> {
-        let async_events = adapter.add_async_events_to(file)?;
+        let adapter_events = adapter.add_events_to(file)?;
         Ok(Arc::new(AdapterFile {
             file: file.clone(),
             adapter: adapter.clone(),
             connections: OnceLock::new(),
-            _async_events: async_events,
+            _adapter_events: adapter_events,
         }))
     }
 

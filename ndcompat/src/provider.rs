@@ -22,7 +22,7 @@ pub fn resolve_address(address: SockAddr) -> Result<u64> {
 /// Opens the adapter with this id (`IND2Provider::OpenAdapter`).
 pub fn open_adapter(id: u64) -> Result<Arc<Adapter>> {
     let local = find(|local| local.context.node_guid() == id).ok_or(Status::INVALID_PARAMETER)?;
-    Adapter::open(local.context)
+    Adapter::open(local.addr)
 }
 
 fn find(wanted: impl Fn(&LocalAddress) -> bool) -> Option<LocalAddress> {

@@ -3,6 +3,7 @@
 use crate::adapter::Adapter;
 use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
+use crate::removal::Removable;
 use crate::request_queue::RequestQueue;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::status::{Result, Status};
@@ -161,6 +162,7 @@ impl QueuePair {
         if let Some(shared) = &shared {
             core.receive_completion_queue.add_shared(&core, config.context, &shared.shared);
         }
+        adapter.tell_of_removal(Arc::downgrade(&core) as _);
         Ok(QueuePair { core })
     }
 
@@ -294,6 +296,12 @@ impl Core {
         let initiator = on(&self.initiator_completion_queue).then_some(&**self.initiator);
         let receive = self.receive.as_deref().filter(|_| on(&self.receive_completion_queue));
         initiator.into_iter().chain(receive)
+    }
+}
+
+impl Removable for Core {
+    fn device_removed(self: Arc<Self>) {
+        self.fail();
     }
 }
 

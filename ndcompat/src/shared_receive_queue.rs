@@ -2,6 +2,7 @@
 
 use crate::adapter::Adapter;
 use crate::overlapped_file::AdapterFile;
+use crate::removal::Removable;
 use crate::status::{Result, Status};
 use crate::types::Sge;
 use crate::verbs::{self, bindings::*, errno, ops};
@@ -142,6 +143,7 @@ impl SharedReceiveQueue {
 
     /// Changes depth and threshold (`Modify`); 0 leaves either as it is.
     pub fn modify(&self, depth: u32, threshold: u32) -> Result<()> {
+        self.adapter().check()?;
         let shared = &self.shared;
         let limits = shared.file.adapter().limits();
         if depth > limits.info.max_shared_receive_queue_depth {
@@ -169,6 +171,7 @@ impl SharedReceiveQueue {
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn notify(&self, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
         let mut state = self.shared.lock();
         // SAFETY: passed on to the caller.
         state.waiting.push(unsafe { self.file().begin(ov) });
@@ -270,6 +273,12 @@ impl Shared {
 fn complete(requests: Vec<Request>, status: Status) {
     for request in requests {
         request.complete(status.0, 0);
+    }
+}
+
+impl Removable for Shared {
+    fn device_removed(self: Arc<Self>) {
+        self.alert(Status::DEVICE_REMOVED);
     }
 }
 

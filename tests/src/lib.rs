@@ -6,6 +6,7 @@
 pub mod client;
 pub mod com;
 mod end;
+pub mod lab;
 pub mod library;
 mod operation;
 

@@ -9,7 +9,7 @@ use std::slice;
 use std::sync::Arc;
 
 use super::bindings::*;
-use super::{errno, ops};
+use super::{Id, errno, ops};
 
 /// The wire protocol of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl Drop for DeviceList {
 /// It is librdmacm's own context, the one that its ids name, so that queue pairs, protection domains and ids agree.
 pub struct Context {
     raw: NonNull<ibv_context>,
-    _list: Arc<DeviceList>,
+    /// What librdmacm keeps it open for: a list of all devices, or one id.
+    _keeper: Arc<dyn Send + Sync>,
 }
 
 // SAFETY: verbs calls on a context are thread-safe.
@@ -73,12 +74,18 @@ impl Context {
         // librdmacm gives no list when there is no device, no kernel module or no permission, and no way to tell.
         let Some(list) = DeviceList::open().map(Arc::new) else { return Vec::new() };
         let contexts = list.contexts().iter().filter_map(|&raw| NonNull::new(raw));
-        contexts.map(|raw| Arc::new(Context { raw, _list: Arc::clone(&list) })).collect()
+        contexts.map(|raw| Arc::new(Context { raw, _keeper: list.clone() })).collect()
     }
 
     /// Opens the device that `raw`, from an id, names.
     pub fn from_raw(raw: *mut ibv_context) -> Option<Arc<Context>> {
         Context::all().into_iter().find(|context| context.as_ptr() == raw)
+    }
+
+    /// The device that `id` is bound to, if it is. Such a context keeps no other device open.
+    pub fn of(id: &Arc<Id>) -> Option<Arc<Context>> {
+        let raw = NonNull::new(id.verbs())?;
+        Some(Arc::new(Context { raw, _keeper: id.clone() }))
     }
 
     /// The C object.

@@ -63,11 +63,18 @@ unsafe impl Sync for Id {}
 impl Id {
     /// Creates an id for a reliable connection whose events arrive on `channel` and carry `cookie`.
     pub fn create(channel: &Arc<EventChannel>, cookie: usize) -> io::Result<Id> {
+        Id::create_in(RDMA_PS_TCP, channel, cookie)
+    }
+
+    /// Creates an id that takes no port from those that connect: for hearing what happens to a device.
+    pub fn create_datagram(channel: &Arc<EventChannel>, cookie: usize) -> io::Result<Id> {
+        Id::create_in(RDMA_PS_UDP, channel, cookie)
+    }
+
+    fn create_in(ports: rdma_port_space, channel: &Arc<EventChannel>, cookie: usize) -> io::Result<Id> {
         let mut raw = ptr::null_mut();
         // SAFETY: the channel is live, the result writable; the cookie is not dereferenced.
-        errno::posix(unsafe {
-            rdma_create_id(channel.as_ptr(), &mut raw, cookie as *mut c_void, RDMA_PS_TCP)
-        })?;
+        errno::posix(unsafe { rdma_create_id(channel.as_ptr(), &mut raw, cookie as *mut c_void, ports) })?;
         // SAFETY: on success it is a live id that is ours.
         Ok(unsafe { Id::adopt(errno::created(raw)?, channel) })
     }

@@ -1,0 +1,108 @@
+//! A device that goes away while the program uses it.
+//!
+//! Drivers that can take a device from its users (those of hardware) report `IBV_EVENT_DEVICE_FATAL`. rxe and siw cannot:
+//! when their link is deleted
+//!
+//! - `RDMA_CM_EVENT_DEVICE_REMOVAL` comes to every id bound to the device, and to no wildcard listener; afterwards all
+//!   calls on those ids but `rdma_destroy_id` fail with `ENXIO`, and binding to the device's addresses with `ENODEV`;
+//! - no asynchronous event comes, no queue pair fails and every verb goes on working, even creating objects, except that
+//!   `ibv_query_port` fails with `ENODEV` if the network device is gone too;
+//! - `rdma link delete` waits until the last program has closed the device, whose name stays taken meanwhile.
+//!
+//! So an adapter keeps an id of its own for that one event. It tells the objects, which complete what is pending and
+//! flush what is outstanding; from then on [`Removal::check`] refuses all but the cleaning up.
+
+use crate::status::{Result, Status};
+use crate::verbs::{Context, Event, EventChannel, EventKind, Id, SockAddr};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use win32::io::Source;
+
+/// An object with something to do when its device is gone.
+pub(crate) trait Removable: Send + Sync {
+    /// The device is gone: completes what is pending with `ND_DEVICE_REMOVED`.
+    fn device_removed(self: Arc<Self>);
+}
+
+/// Watches for the removal of a device.
+pub(crate) struct Removal {
+    channel: Arc<EventChannel>,
+    id: Arc<Id>,
+    gone: AtomicBool,
+    /// In the order of their making: completion queues before the queue pairs that use them.
+    objects: Mutex<Vec<Weak<dyn Removable>>>,
+}
+
+impl Removal {
+    /// Watches the device that `address` belongs to.
+    pub(crate) fn watch(address: SockAddr) -> Result<Arc<Removal>> {
+        let channel = EventChannel::create()?;
+        let id = Id::create_datagram(&channel, 0)?;
+        id.bind_addr(address.with_port(0))?;
+        Ok(Arc::new(Removal {
+            channel,
+            id: Arc::new(id),
+            gone: AtomicBool::new(false),
+            objects: Mutex::default(),
+        }))
+    }
+
+    /// The device, kept open by the id that watches it.
+    pub(crate) fn context(&self) -> Result<Arc<Context>> {
+        Context::of(&self.id).ok_or(Status::DEVICE_REMOVED)
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.channel.fd()
+    }
+
+    /// `ND_DEVICE_REMOVED` if the device is gone, as of now. Called without any lock.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.ready();
+        if self.gone.load(Ordering::Acquire) { Err(Status::DEVICE_REMOVED) } else { Ok(()) }
+    }
+
+    /// Tells `object` if the device goes, or has gone.
+    pub(crate) fn tell(&self, object: Weak<dyn Removable>) {
+        let mut objects = self.lock();
+        objects.retain(|object| object.strong_count() > 0);
+        objects.push(object.clone());
+        drop(objects);
+        if self.gone.load(Ordering::Acquire)
+            && let Some(object) = object.upgrade()
+        {
+            object.device_removed();
+        }
+    }
+
+    /// The device is gone. Called without any lock, and without an event that an object may wait for.
+    pub(crate) fn happened(&self) {
+        if self.gone.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        tracing::warn!("the device was removed");
+        let objects: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        for object in objects {
+            object.device_removed();
+        }
+        // librdmacm closes a device with its last user only if it has missed it in a list taken before.
+        drop(Context::all());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Removable>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Removal {
+    fn ready(&self) {
+        while let Ok(Some(event)) = self.channel.event() {
+            let kind = Event::kind(&event);
+            drop(event);
+            if kind == EventKind::DeviceRemoval {
+                self.happened();
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Devices beyond the one under test. The lab's machine is thrown away afterwards, so tests may add and break devices.
+
+use crate::address_from;
+use ndcompat::verbs::SockAddr;
+use ndcompat::{Adapter, provider};
+use std::net::SocketAddr;
+use std::process::{Child, Command};
+use std::sync::Arc;
+
+/// A device, with the names that `ip` and `rdma` know it by.
+#[derive(Clone)]
+pub struct Device {
+    /// `rxe` or `siw`.
+    pub kind: String,
+    /// As in `ibv_devices`.
+    pub name: String,
+    /// The network device it is on.
+    pub netdev: String,
+    /// Its IPv4 address.
+    pub address: SockAddr,
+}
+
+impl Device {
+    /// The device that the variables with this suffix name.
+    fn from_environment(suffix: &str, kind: &str) -> Device {
+        let variable = |name: &str| std::env::var(format!("{name}{suffix}")).expect(name);
+        Device {
+            kind: kind.to_owned(),
+            name: variable("NDCOMPAT_RDMADEV"),
+            netdev: variable("NDCOMPAT_NETDEV"),
+            address: address_from(&format!("NDCOMPAT_ADDR{suffix}")),
+        }
+    }
+
+    /// The adapter, opened anew.
+    pub fn adapter(&self) -> Arc<Adapter> {
+        let id = provider::resolve_address(self.address).expect("the address belongs to an RDMA device");
+        provider::open_adapter(id).expect("the adapter opens")
+    }
+
+    /// Starts to delete the RDMA device, which ends when nobody uses it any more.
+    pub fn delete(&self) -> Child {
+        Command::new("rdma").args(["link", "delete", &self.name]).spawn().expect("rdma runs")
+    }
+
+    /// Makes the RDMA device again, on its network device.
+    pub fn restore(&self) {
+        lab(&["link_add", &self.kind, &self.netdev, &self.name]);
+    }
+
+    /// Brings the network device up or down.
+    pub fn set_link(&self, state: &str) {
+        let status = Command::new("ip").args(["link", "set", &self.netdev, state]).status();
+        assert!(status.expect("ip runs").success(), "{} {state}", self.netdev);
+    }
+}
+
+/// The device under test and one of the other kind.
+pub fn two_kinds() -> [Device; 2] {
+    let kind = std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`");
+    if kind == "both" {
+        return [Device::from_environment("_RXE", "rxe"), Device::from_environment("_SIW", "siw")];
+    }
+    let other = if kind == "rxe" { "siw" } else { "rxe" };
+    lab(&["one_device", other, "12"]);
+    let second = Device {
+        kind: other.to_owned(),
+        name: format!("{other}0"),
+        netdev: format!("nd{other}"),
+        address: SocketAddr::from(([198, 18, 12, 1], 0)).into(),
+    };
+    [Device::from_environment("", &kind), second]
+}
+
+/// Two devices of the kind under test on the two ends of a wire, as `ci/lab run --hosts 2` makes them.
+///
+/// With one device given, it makes way for the two.
+pub fn two_ends() -> [Device; 2] {
+    let kind = std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`");
+    if std::env::var("NDCOMPAT_ADDR_B").is_ok() {
+        return [Device::from_environment("", &kind), Device::from_environment("_B", &kind)];
+    }
+    let single = Device::from_environment("", &kind);
+    assert!(single.delete().wait().expect("rdma ends").success(), "{} goes", single.name);
+    lab(&["remove_devices"]);
+    lab(&["two_devices", &kind]);
+    let end = |number: u8, netdev: &str| Device {
+        kind: kind.clone(),
+        name: format!("{kind}{number}"),
+        netdev: netdev.to_owned(),
+        address: SocketAddr::from(([198, 18, 20, number + 1], 0)).into(),
+    };
+    [end(0, "ndA"), end(1, "ndB")]
+}
+
+/// Calls a function of the lab's script that makes devices.
+fn lab(call: &[&str]) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/lib/guest/devices");
+    let status =
+        Command::new("bash").args(["-c", r#". "$1" && shift && "$@""#, "bash", script]).args(call).status();
+    assert!(status.expect("bash runs").success(), "{call:?}");
+}

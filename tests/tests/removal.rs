@@ -1,0 +1,229 @@
+//! A device that is deleted while a program uses it, next to one that stays.
+
+use ndcompat::connector::Offer;
+use ndcompat::types::{NotifyType, mr_flags, op_flags};
+use ndcompat::{Adapter, Connector, Listener, QueuePairConfig, SharedReceiveQueueConfig, Status, provider};
+use ndcompat_tests::lab::{Device, two_kinds};
+use ndcompat_tests::{End, Operation, Pair, listen};
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[test]
+fn all_that_is_pending_ends_and_the_other_adapter_stays() {
+    let [device, other] = two_kinds();
+    let stays = pair_at(&other);
+    let adapter = device.adapter();
+    let pair = pair_at_adapter(&adapter, &device);
+    let mut pending = Pending::start(&adapter, &device, &pair);
+    let waiter = wait_in_a_thread(&pair.passive);
+    let deletion = device.delete();
+
+    pending.assert_removed();
+    assert_eq!(waiter.join().unwrap(), Status::DEVICE_REMOVED, "a thread blocked in the wait");
+    for end in [&pair.active, &pair.passive] {
+        let flushed = end.completion();
+        assert_eq!((flushed.status, flushed.request_context), (Status::CANCELED, 5));
+    }
+    assert_only_cleaning_up_works(&adapter, &device, &pair);
+    exchange(&stays);
+    assert!(provider::addresses().unwrap().iter().all(|address| address.ip() != device.address.ip()));
+    assert_eq!(provider::resolve_address(device.address), Err(Status::INVALID_ADDRESS));
+    exchange(&pair_at(&other));
+
+    drop(pending);
+    drop(pair);
+    drop(adapter);
+    assert_ends(deletion);
+    device.restore();
+    exchange(&pair_at(&device));
+    exchange(&stays);
+}
+
+/// What waits when the device goes.
+struct Pending {
+    /// Ends with `ND_DEVICE_REMOVED`.
+    removed: Vec<(&'static str, Operation)>,
+    notices: Vec<Operation>,
+    _listeners: Vec<Arc<Listener>>,
+    _connectors: Vec<Arc<Connector>>,
+    _ends: Vec<End>,
+    _shared: Arc<ndcompat::SharedReceiveQueue>,
+}
+
+impl Pending {
+    fn start(adapter: &Arc<Adapter>, device: &Device, pair: &Pair) -> Pending {
+        let file = &pair.active.file;
+        let mut removed = Vec::new();
+        let mut begin = |what, start: &mut dyn FnMut(&mut Operation)| {
+            let mut operation = Operation::on(file);
+            start(&mut operation);
+            removed.push((what, operation));
+        };
+        for end in [&pair.active, &pair.passive] {
+            end.receive(5, 0..64).unwrap();
+        }
+        for kind in [NotifyType::Any, NotifyType::Solicited, NotifyType::Errors] {
+            // SAFETY: the operations live until they have completed.
+            begin("Notify", &mut |operation| unsafe {
+                let status = pair.active.completion_queue.notify(kind, operation.ov());
+                assert_eq!(status, Status::PENDING);
+            });
+        }
+        let config = SharedReceiveQueueConfig { depth: 8, max_sge: 1, threshold: 4, affinity: (0, 0) };
+        let shared = adapter.create_shared_receive_queue(file, config).unwrap();
+        for context in 0..8 {
+            // SAFETY: the memory lives as long as the pair.
+            unsafe { shared.receive(context, &[pair.active.memory.sge(0..64)]).unwrap() };
+        }
+        // SAFETY: as above.
+        begin("Notify of a shared queue", &mut |operation| unsafe {
+            shared.notify(operation.ov()).unwrap();
+        });
+
+        let mut listeners = Vec::new();
+        let mut connectors = Vec::new();
+        for address in [device.address, "0.0.0.0:0".parse::<std::net::SocketAddr>().unwrap().into()] {
+            let (listener, _) = listen(adapter, file, address);
+            let connector = adapter.create_connector(file).unwrap();
+            // SAFETY: as above.
+            begin("GetConnectionRequest", &mut |operation| unsafe {
+                listener.connection_request(&connector, operation.ov()).unwrap();
+            });
+            listeners.push(listener);
+            connectors.push(connector);
+        }
+        // A connection whose peer does not answer.
+        let (listener, at) = listen(adapter, file, device.address);
+        let asking = End::new(adapter, 3);
+        asking.connector.bind(device.address).unwrap();
+        let connector = adapter.create_connector(file).unwrap();
+        let mut asked = Operation::on(file);
+        // SAFETY: as above.
+        unsafe {
+            listener.connection_request(&connector, asked.ov()).unwrap();
+            begin("Connect", &mut |operation| {
+                let (queue_pair, offer) = (&asking.queue_pair, Offer::default());
+                asking.connector.connect(queue_pair, at, offer, operation.ov()).unwrap();
+            });
+        }
+        assert_eq!(asked.wait(), Status::SUCCESS);
+        listeners.push(listener);
+        connectors.push(connector);
+
+        let notices = [&pair.active, &pair.passive].map(|end| {
+            let mut notice = end.operation();
+            // SAFETY: as above.
+            unsafe { end.connector.notify_disconnect(notice.ov()).unwrap() };
+            notice
+        });
+        for (what, operation) in &mut removed {
+            assert_eq!(operation.status(), Status::PENDING, "{what}");
+        }
+        Pending {
+            removed,
+            notices: notices.into(),
+            _listeners: listeners,
+            _connectors: connectors,
+            _ends: vec![asking],
+            _shared: shared,
+        }
+    }
+
+    fn assert_removed(&mut self) {
+        for (what, operation) in &mut self.removed {
+            assert_eq!(operation.poll(), Status::DEVICE_REMOVED, "{what}");
+        }
+        for notice in &mut self.notices {
+            assert_eq!(notice.poll(), Status::SUCCESS, "NotifyDisconnect");
+        }
+    }
+}
+
+/// Waits for a notification the way most programs do.
+fn wait_in_a_thread(end: &End) -> std::thread::JoinHandle<Status> {
+    let (queue, file) = (end.completion_queue.clone(), end.file.clone());
+    std::thread::spawn(move || {
+        let mut operation = Operation::on(&file);
+        // SAFETY: waited for.
+        unsafe { queue.notify(NotifyType::Any, operation.ov()) };
+        operation.wait()
+    })
+}
+
+fn assert_only_cleaning_up_works(adapter: &Arc<Adapter>, device: &Device, pair: &Pair) {
+    let removed = Status::DEVICE_REMOVED;
+    let End { file, completion_queue, connector, memory, queue_pair, .. } = &pair.active;
+    let mut operation = Operation::on(file);
+    let ov = operation.ov();
+    assert_eq!(adapter.info().err(), Some(removed), "Query");
+    assert_eq!(adapter.addresses().err(), Some(removed), "QueryAddressList");
+    assert_eq!(adapter.create_overlapped_file().err(), Some(removed));
+    assert_eq!(adapter.create_completion_queue(file, 4, (0, 0)).err(), Some(removed));
+    assert_eq!(adapter.create_memory_region(file).err(), Some(removed));
+    assert_eq!(adapter.create_memory_window().err(), Some(removed));
+    assert_eq!(adapter.create_connector(file).err(), Some(removed));
+    assert_eq!(adapter.create_listener(file).err(), Some(removed));
+    let shared = SharedReceiveQueueConfig { depth: 1, max_sge: 1, threshold: 0, affinity: (0, 0) };
+    assert_eq!(adapter.create_shared_receive_queue(file, shared).err(), Some(removed));
+    let config = QueuePairConfig {
+        receive_completion_queue: completion_queue.clone(),
+        initiator_completion_queue: completion_queue.clone(),
+        context: 0,
+        shared_receive_queue: None,
+        receive_queue_depth: 1,
+        initiator_queue_depth: 1,
+        max_receive_sge: 1,
+        max_initiator_sge: 1,
+        inline_data_size: 0,
+    };
+    assert_eq!(adapter.create_queue_pair(config).err(), Some(removed));
+    assert_eq!(completion_queue.resize(8), Err(removed));
+    assert_eq!(connector.bind(device.address), Err(removed));
+    assert_eq!(connector.reject(b""), Err(removed));
+    // SAFETY: all complete before they return, if they complete at all.
+    unsafe {
+        assert_eq!(completion_queue.notify(NotifyType::Any, ov), removed);
+        let offer = Offer::default();
+        assert_eq!(connector.connect(queue_pair, device.address, offer, ov), Err(removed));
+        assert_eq!(connector.complete_connect(ov), Err(removed));
+        assert_eq!(connector.accept(queue_pair, offer, ov), Err(removed));
+        assert_eq!(connector.disconnect(ov), Err(removed));
+        let (start, length) = (memory.bytes.as_ptr().cast_mut(), 64);
+        assert_eq!(memory.region.register(start, length, mr_flags::ALLOW_LOCAL_WRITE, ov), removed);
+
+        // Cleaning up, and what needs no device.
+        assert_eq!(memory.region.deregister(ov), Status::PENDING);
+        assert_eq!(operation.wait(), Status::SUCCESS);
+    }
+    queue_pair.flush().unwrap();
+    assert_eq!(pair.active.send(6, 0..8, op_flags::SOLICIT), Ok(()));
+    let late = pair.active.completion();
+    assert_eq!((late.status, late.request_context), (Status::CANCELED, 6));
+}
+
+fn pair_at(device: &Device) -> Pair {
+    pair_at_adapter(&device.adapter(), device)
+}
+
+fn pair_at_adapter(adapter: &Arc<Adapter>, device: &Device) -> Pair {
+    let (active, passive) = (End::new(adapter, 1), End::new(adapter, 2));
+    Pair::connect(active, passive, device.address, Offer::default(), Offer::default())
+}
+
+fn exchange(pair: &Pair) {
+    pair.passive.receive(2, 0..64).unwrap();
+    pair.active.send(1, 0..64, 0).unwrap();
+    assert_eq!(pair.active.notified_completion().status, Status::SUCCESS);
+    assert_eq!(pair.passive.notified_completion().status, Status::SUCCESS);
+}
+
+/// The kernel lets the device go when the last program has.
+fn assert_ends(mut deletion: Child) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while deletion.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "something keeps the device");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(deletion.wait().unwrap().success());
+}
