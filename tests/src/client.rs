@@ -10,6 +10,7 @@ use ndcompat::Status;
 use ndcompat::types::{AdapterInfo, Completion, RequestType, Sge, VERSION_2};
 use ndcompat::verbs::{RawSockAddr, SockAddr};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ pub const BYTES: usize = 16384;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An `OVERLAPPED` as careless programs pass it: nothing but `hEvent` has a value.
-pub struct Ov(Box<Overlapped>);
+pub struct Ov(ManuallyDrop<Box<Overlapped>>);
 
 impl Ov {
     /// Without an event.
@@ -37,17 +38,17 @@ impl Ov {
     /// With an event, or what a program puts in its place.
     pub fn with(event: RawHandle) -> Ov {
         let garbage = 0xA5A5_A5A5_A5A5_A5A5_u64;
-        Ov(Box::new(Overlapped {
+        Ov(ManuallyDrop::new(Box::new(Overlapped {
             internal: (garbage as usize).into(),
             internal_high: (garbage as usize).into(),
             offset: garbage,
             event,
-        }))
+        })))
     }
 
     /// What methods take.
     pub fn ptr(&mut self) -> *mut Overlapped {
-        &mut *self.0
+        &mut **self.0
     }
 
     /// What `Internal` says.
@@ -66,6 +67,16 @@ impl Ov {
 impl Default for Ov {
     fn default() -> Ov {
         Ov::new()
+    }
+}
+
+impl Drop for Ov {
+    fn drop(&mut self) {
+        // What is pending may still be written to: then the OVERLAPPED must stay.
+        if self.internal() != Status::PENDING {
+            // SAFETY: not used again.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
     }
 }
 

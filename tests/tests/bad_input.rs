@@ -1,0 +1,687 @@
+//! What callers may get wrong: each call says so with the documented status, and the objects stay usable.
+
+use ndcompat::Status;
+use ndcompat::types::Sge;
+use ndcompat::verbs::SockAddr;
+use ndcompat_tests::client::{BYTES, Client, DEPTH, Ov, connect, connected, info, listen_on, open};
+use ndcompat_tests::com::{
+    self, Adapter, Com, CompletionQueue, Connector, Guid, Interface, Listener, MemoryRegion, MemoryWindow,
+    QueuePair, SharedReceiveQueue, create,
+};
+use ndcompat_tests::library::{CloseHandle, DllGetClassObject, event};
+use ndcompat_tests::{address, address6};
+use std::ffi::c_void;
+use std::net::SocketAddr;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use win32::object::RawHandle;
+
+const NO_INTERFACE: Status = Status(0x8000_4002_u32 as i32);
+const POINTER: Status = Status(0x8000_4003_u32 as i32);
+
+#[test]
+fn null_results() {
+    let client = Client::new();
+    let (adapter, provider) = (&client.adapter, com::provider());
+    let (iid, out) = (null(), null_mut());
+    let mut found = null_mut();
+    // SAFETY: all pointers are valid or null, which is what is tested.
+    unsafe {
+        assert_eq!(DllGetClassObject(&Guid::new(0), &com::Provider::IID, out), POINTER);
+        assert_eq!(DllGetClassObject(&Guid::new(0), iid, &mut found), POINTER);
+        assert_eq!(adapter.unknown().query_interface(&Adapter::IID, out), POINTER);
+        assert_eq!(adapter.unknown().query_interface(iid, &mut found), NO_INTERFACE);
+        assert_eq!(provider.query_address_list(null_mut(), null_mut()), Status::INVALID_PARAMETER);
+        let (raw, length) = address().to_raw();
+        let address = raw.as_ptr().cast();
+        assert_eq!(provider.resolve_address(address, length, null_mut()), Status::INVALID_PARAMETER_3);
+        assert_eq!(adapter.create_overlapped_file(null_mut()), Status::INVALID_PARAMETER_1);
+        assert_eq!(adapter.query(null_mut(), null_mut()), Status::INVALID_PARAMETER);
+        assert_eq!(adapter.query_address_list(null_mut(), null_mut()), Status::INVALID_PARAMETER);
+        for (iid, out) in [(iid, &mut found as *mut _), (&Connector::IID as *const Guid, out)] {
+            let (file, queue) = (client.file, client.completion_queue.as_ptr());
+            let none = null_mut();
+            let created = [
+                provider.open_adapter(iid, 1, out),
+                adapter.create_completion_queue(iid, file, 1, 0, 0, out),
+                adapter.create_memory_region(iid, file, out),
+                adapter.create_memory_window(iid, out),
+                adapter.create_shared_receive_queue(iid, file, 1, 1, 0, 0, 0, out),
+                adapter.create_queue_pair(iid, queue, queue, none, 1, 1, 1, 1, 0, out),
+                adapter.create_queue_pair_with_srq(iid, queue, queue, none, none, 1, 1, 0, out),
+                adapter.create_connector(iid, file, out),
+                adapter.create_listener(iid, file, out),
+            ];
+            assert_eq!(created, [Status::INVALID_PARAMETER; 9]);
+        }
+        assert_eq!(client.connector.get_local_address(null_mut(), null_mut()), Status::CONNECTION_INVALID);
+        assert_eq!(client.bind(), Status::SUCCESS);
+        assert_eq!(client.connector.get_local_address(null_mut(), null_mut()), Status::INVALID_PARAMETER);
+        assert_eq!(
+            client.completion_queue.get_notify_affinity(null_mut(), null_mut()),
+            Status::INVALID_PARAMETER
+        );
+        assert_eq!(client.completion_queue.get_results(null_mut(), 5), 0);
+    }
+}
+
+#[test]
+fn null_overlapped() {
+    let (active, passive) = connected();
+    let (listener, at) = listen_on(&passive.adapter, passive.file);
+    let (raw, length) = at.to_raw();
+    let none = null_mut();
+    // SAFETY: all pointers are valid or null, which is what is tested.
+    unsafe {
+        let memory = active.memory.as_ptr().cast();
+        assert_eq!(active.region.register(memory, 1, 0, none), Status::INVALID_PARAMETER_4);
+        assert_eq!(active.region.deregister(none), Status::INVALID_PARAMETER_1);
+        assert_eq!(active.completion_queue.notify(1, none), Status::INVALID_PARAMETER_2);
+        let connector = &active.connector;
+        let pair = active.queue_pair.as_ptr();
+        assert_eq!(
+            connector.connect(pair, raw.as_ptr().cast(), length, 0, 0, null(), 0, none),
+            Status::INVALID_PARAMETER_8
+        );
+        assert_eq!(connector.accept(pair, 0, 0, null(), 0, none), Status::INVALID_PARAMETER_6);
+        assert_eq!(connector.complete_connect(none), Status::INVALID_PARAMETER_1);
+        assert_eq!(connector.notify_disconnect(none), Status::INVALID_PARAMETER_1);
+        assert_eq!(connector.disconnect(none), Status::INVALID_PARAMETER_1);
+        assert_eq!(listener.get_connection_request(connector.as_ptr(), none), Status::INVALID_PARAMETER_2);
+        assert_eq!(active.completion_queue.get_overlapped_result(none, 1), Status::INVALID_PARAMETER);
+    }
+    still_connected(&active, &passive);
+}
+
+/// That messages still pass.
+fn still_connected(active: &Client, passive: &Client) {
+    assert_eq!(passive.receive(71, 32), Status::SUCCESS);
+    assert_eq!(active.send(72, 32, 0), Status::SUCCESS);
+    for (end, context) in [(active, 72), (passive, 71)] {
+        let result = end.result();
+        assert_eq!((result.status, result.request_context), (Status::SUCCESS, context));
+    }
+}
+
+#[test]
+fn interfaces_that_an_object_does_not_have() {
+    let client = Client::new();
+    let (adapter, file) = (&client.adapter, client.file);
+    let queue = client.completion_queue.as_ptr();
+    // SAFETY: the arguments are valid, the ids those of others.
+    unsafe {
+        let wrong = Some(NO_INTERFACE);
+        assert_eq!(create::<Listener>(|iid, out| adapter.create_connector(iid, file, out)).err(), wrong);
+        assert_eq!(create::<Connector>(|iid, out| adapter.create_listener(iid, file, out)).err(), wrong);
+        assert_eq!(create::<QueuePair>(|iid, out| adapter.create_memory_region(iid, file, out)).err(), wrong);
+        assert_eq!(create::<QueuePair>(|iid, out| adapter.create_memory_window(iid, out)).err(), wrong);
+        let made = |iid, out| adapter.create_completion_queue(iid, file, 1, 0, 0, out);
+        assert_eq!(create::<QueuePair>(made).err(), wrong);
+        let made = |iid, out| adapter.create_shared_receive_queue(iid, file, 1, 1, 0, 0, 0, out);
+        assert_eq!(create::<CompletionQueue>(made).err(), wrong);
+        let made = |iid, out| adapter.create_queue_pair(iid, queue, queue, null_mut(), 1, 1, 1, 1, 0, out);
+        assert_eq!(create::<com::Overlapping>(made).err(), wrong, "a queue pair has no requests");
+    }
+    assert_eq!(client.queue_pair.cast::<Connector>().err(), Some(NO_INTERFACE));
+    assert!(
+        client.queue_pair.cast::<com::Unknown>().is_ok()
+            && client.connector.cast::<com::Overlapping>().is_ok()
+    );
+}
+
+#[test]
+fn objects_of_the_wrong_kind() {
+    let client = Client::new();
+    let adapter = &client.adapter;
+    let (queue, pair, connector) =
+        (client.completion_queue.as_ptr(), client.queue_pair.as_ptr(), client.connector.as_ptr());
+    let new = |receive, initiator| {
+        // SAFETY: interface pointers or null.
+        create::<QueuePair>(|iid, out| unsafe {
+            adapter.create_queue_pair(iid, receive, initiator, null_mut(), 1, 1, 1, 1, 0, out)
+        })
+        .err()
+    };
+    for wrong in [null_mut(), connector] {
+        assert_eq!(new(wrong, queue), Some(Status::INVALID_PARAMETER_2));
+        assert_eq!(new(queue, wrong), Some(Status::INVALID_PARAMETER_3));
+        // SAFETY: interface pointers or null.
+        let with_srq = create::<QueuePair>(|iid, out| unsafe {
+            adapter.create_queue_pair_with_srq(iid, queue, queue, wrong, null_mut(), 1, 1, 0, out)
+        });
+        assert_eq!(with_srq.err(), Some(Status::INVALID_PARAMETER_4));
+    }
+    let (listener, at) = listen_on(adapter, client.file);
+    let (raw, length) = at.to_raw();
+    let mut ov = Ov::new();
+    assert_eq!(client.bind(), Status::SUCCESS);
+    // SAFETY: interface pointers or null.
+    unsafe {
+        for wrong in [null_mut(), queue] {
+            let to = raw.as_ptr().cast();
+            assert_eq!(
+                client.connector.connect(wrong, to, length, 0, 0, null(), 0, ov.ptr()),
+                Status::INVALID_PARAMETER_1
+            );
+            assert_eq!(
+                client.connector.accept(wrong, 0, 0, null(), 0, ov.ptr()),
+                Status::INVALID_PARAMETER_1
+            );
+            assert_eq!(listener.get_connection_request(wrong, ov.ptr()), Status::INVALID_PARAMETER_1);
+            let window: Com<MemoryWindow> =
+                create(|iid, out| adapter.create_memory_window(iid, out)).unwrap();
+            let (region, memory) = (client.region.as_ptr(), client.memory.as_ptr().cast());
+            let bind = |region, window| client.queue_pair.bind(null_mut(), region, window, memory, 1, 8);
+            assert_eq!(bind(wrong, window.as_ptr()), Status::INVALID_PARAMETER_2);
+            assert_eq!(bind(region, wrong), Status::INVALID_PARAMETER_3);
+            assert_eq!(client.queue_pair.invalidate(null_mut(), wrong, 0), Status::INVALID_PARAMETER_2);
+        }
+        assert_eq!(listener.get_connection_request(pair, ov.ptr()), Status::INVALID_PARAMETER_1);
+    }
+}
+
+/// A program's own object around one of the library's.
+#[repr(C)]
+struct Wrapper {
+    methods: *const WrapperMethods,
+    references: AtomicU32,
+    inside: *mut c_void,
+}
+
+#[repr(C)]
+struct WrapperMethods {
+    query_interface: unsafe extern "C" fn(*mut Wrapper, *const Guid, *mut *mut c_void) -> Status,
+    add_ref: unsafe extern "C" fn(*mut Wrapper) -> u32,
+    release: unsafe extern "C" fn(*mut Wrapper) -> u32,
+}
+
+unsafe extern "C" fn wrapper_query(this: *mut Wrapper, iid: *const Guid, out: *mut *mut c_void) -> Status {
+    // SAFETY: the library passes valid pointers.
+    unsafe { (*(*this).inside.cast::<com::Unknown>()).query_interface(iid, out) }
+}
+
+unsafe extern "C" fn wrapper_add_ref(this: *mut Wrapper) -> u32 {
+    // SAFETY: the library passes the wrapper.
+    unsafe { (*this).references.fetch_add(1, Ordering::Relaxed) + 1 }
+}
+
+unsafe extern "C" fn wrapper_release(this: *mut Wrapper) -> u32 {
+    // SAFETY: the library passes the wrapper.
+    unsafe { (*this).references.fetch_sub(1, Ordering::Relaxed) - 1 }
+}
+
+#[test]
+fn strangers_are_asked_for_the_interface() {
+    let methods =
+        WrapperMethods { query_interface: wrapper_query, add_ref: wrapper_add_ref, release: wrapper_release };
+    let client = Client::new();
+    let queue = client.completion_queue.as_ptr();
+    let new = |receive: &mut Wrapper| {
+        // SAFETY: interface pointers.
+        create::<QueuePair>(|iid, out| unsafe {
+            let receive = std::ptr::from_mut(receive).cast();
+            client.adapter.create_queue_pair(iid, receive, queue, null_mut(), 1, 1, 1, 1, 0, out)
+        })
+    };
+    let wrap = |inside| Wrapper { methods: &methods, references: AtomicU32::new(1), inside };
+    let mut good = wrap(queue);
+    new(&mut good).expect("it leads to a completion queue");
+    let mut bad = wrap(client.connector.as_ptr());
+    assert_eq!(new(&mut bad).err(), Some(Status::INVALID_PARAMETER_2));
+    assert_eq!((good.references.into_inner(), bad.references.into_inner()), (1, 1));
+    for object in [client.completion_queue.unknown(), client.connector.unknown()] {
+        // SAFETY: no arguments.
+        assert_eq!(unsafe { (object.add_ref(), object.release()) }, (2, 1), "no reference was kept");
+    }
+}
+
+#[test]
+fn objects_of_another_adapter() {
+    let (mine, other) = (Client::new(), Client::new());
+    let (queue, strange) = (mine.completion_queue.as_ptr(), other.completion_queue.as_ptr());
+    let (listener, at) = listen_on(&mine.adapter, mine.file);
+    let (raw, length) = at.to_raw();
+    let mut ov = Ov::new();
+    assert_eq!(mine.bind(), Status::SUCCESS);
+    // SAFETY: interface pointers.
+    unsafe {
+        let new = |receive, initiator| {
+            create::<QueuePair>(|iid, out| {
+                mine.adapter.create_queue_pair(iid, receive, initiator, null_mut(), 1, 1, 1, 1, 0, out)
+            })
+            .err()
+        };
+        assert_eq!(new(strange, queue), Some(Status::INVALID_PARAMETER_2));
+        assert_eq!(new(queue, strange), Some(Status::INVALID_PARAMETER_3));
+        let shared: Com<SharedReceiveQueue> =
+            create(|iid, out| other.adapter.create_shared_receive_queue(iid, other.file, 4, 1, 0, 0, 0, out))
+                .unwrap();
+        let with_srq = create::<QueuePair>(|iid, out| {
+            mine.adapter.create_queue_pair_with_srq(
+                iid,
+                queue,
+                queue,
+                shared.as_ptr(),
+                null_mut(),
+                1,
+                1,
+                0,
+                out,
+            )
+        });
+        assert_eq!(with_srq.err(), Some(Status::INVALID_PARAMETER_4));
+        let pair = other.queue_pair.as_ptr();
+        assert_eq!(
+            mine.connector.connect(pair, raw.as_ptr().cast(), length, 0, 0, null(), 0, ov.ptr()),
+            Status::INVALID_PARAMETER_1
+        );
+        assert_eq!(
+            listener.get_connection_request(other.connector.as_ptr(), ov.ptr()),
+            Status::INVALID_PARAMETER_1
+        );
+        let window: Com<MemoryWindow> =
+            create(|iid, out| other.adapter.create_memory_window(iid, out)).unwrap();
+        let (memory, region) = (mine.memory.as_ptr().cast(), mine.region.as_ptr());
+        let bind = |region, window| mine.queue_pair.bind(null_mut(), region, window, memory, 1, 8);
+        assert_eq!(bind(region, window.as_ptr()), Status::INVALID_PARAMETER_3);
+        assert_eq!(bind(other.region.as_ptr(), window.as_ptr()), Status::INVALID_PARAMETER_2);
+        assert_eq!(mine.queue_pair.invalidate(null_mut(), window.as_ptr(), 0), Status::INVALID_PARAMETER_2);
+    }
+}
+
+#[test]
+fn handles_that_are_no_files() {
+    let client = Client::new();
+    let (signal, closed) = (event(true), event(true));
+    // SAFETY: the arguments are valid but for the handles.
+    unsafe {
+        CloseHandle(closed);
+        for handle in [RawHandle::NULL, RawHandle::INVALID, signal, closed] {
+            let queue = create::<CompletionQueue>(|iid, out| {
+                client.adapter.create_completion_queue(iid, handle, 1, 0, 0, out)
+            });
+            assert_eq!(queue.err(), Some(Status::INVALID_HANDLE), "{handle:?}");
+            let connector = create::<Connector>(|iid, out| client.adapter.create_connector(iid, handle, out));
+            assert_eq!(connector.err(), Some(Status::INVALID_HANDLE), "{handle:?}");
+        }
+        CloseHandle(signal);
+    }
+}
+
+#[test]
+fn sizes_at_and_past_the_limits() {
+    let client = Client::new();
+    let (adapter, file, queue) = (&client.adapter, client.file, client.completion_queue.as_ptr());
+    let info = info(adapter);
+    let completion_queue = |depth| {
+        // SAFETY: the arguments are valid.
+        create::<CompletionQueue>(|iid, out| unsafe {
+            adapter.create_completion_queue(iid, file, depth, 0, 0, out)
+        })
+        .err()
+    };
+    let most = info.max_completion_queue_depth;
+    for (depth, status) in [(0, Some(Status::INVALID_PARAMETER_3)), (1, None), (most, None)] {
+        assert_eq!(completion_queue(depth), status, "{depth}");
+    }
+    for depth in [most + 1, u32::MAX] {
+        assert_eq!(completion_queue(depth), Some(Status::INVALID_PARAMETER_3), "{depth}");
+    }
+    let limits = [
+        (info.max_receive_queue_depth, Status::INVALID_PARAMETER_5, None),
+        (info.max_initiator_queue_depth, Status::INVALID_PARAMETER_6, Some(Status::INVALID_PARAMETER_6)),
+        (info.max_receive_sge, Status::INVALID_PARAMETER_7, None),
+        (info.max_initiator_sge, Status::INVALID_PARAMETER_8, Some(Status::INVALID_PARAMETER_7)),
+        (info.max_inline_data_size, Status::INVALID_PARAMETER_9, Some(Status::INVALID_PARAMETER_8)),
+    ];
+    // SAFETY: the arguments are valid.
+    let shared: Com<SharedReceiveQueue> = unsafe {
+        create(|iid, out| adapter.create_shared_receive_queue(iid, file, 4, 1, 0, 0, 0, out)).unwrap()
+    };
+    for (at, (limit, alone, with_srq)) in limits.into_iter().enumerate() {
+        for (size, fits) in [(limit, true), (limit + 1, false), (u32::MAX, false)] {
+            let mut sizes = [1; 5];
+            sizes[at] = size;
+            let [receive_depth, depth, receive_sge, sge, inline] = sizes;
+            // SAFETY: the arguments are valid.
+            let pair = create::<QueuePair>(|iid, out| unsafe {
+                adapter.create_queue_pair(
+                    iid,
+                    queue,
+                    queue,
+                    null_mut(),
+                    receive_depth,
+                    depth,
+                    receive_sge,
+                    sge,
+                    inline,
+                    out,
+                )
+            });
+            assert_eq!(pair.err(), (!fits).then_some(alone), "{size} at {at}");
+            let Some(with_srq) = with_srq else { continue };
+            // SAFETY: the arguments are valid.
+            let pair = create::<QueuePair>(|iid, out| unsafe {
+                let shared = shared.as_ptr();
+                adapter.create_queue_pair_with_srq(
+                    iid,
+                    queue,
+                    queue,
+                    shared,
+                    null_mut(),
+                    depth,
+                    sge,
+                    inline,
+                    out,
+                )
+            });
+            assert_eq!(pair.err(), (!fits).then_some(with_srq), "{size} at {at}, shared");
+        }
+    }
+}
+
+#[test]
+fn queues_of_no_depth_take_nothing() {
+    let client = Client::new();
+    let queue = client.completion_queue.as_ptr();
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let pair: Com<QueuePair> = create(|iid, out| {
+            client.adapter.create_queue_pair(iid, queue, queue, null_mut(), 0, 0, 0, 0, 0, out)
+        })
+        .unwrap();
+        assert_eq!(pair.receive(null_mut(), null(), 0), Status::NO_MORE_ENTRIES);
+    }
+}
+
+#[test]
+fn registrations() {
+    let client = Client::new();
+    let adapter = &client.adapter;
+    let mut ov = Ov::new();
+    let memory = client.memory.as_ptr().cast();
+    // SAFETY: what is registered lives, or is refused.
+    unsafe {
+        let region: Com<MemoryRegion> =
+            create(|iid, out| adapter.create_memory_region(iid, client.file, out)).unwrap();
+        assert_eq!(region.deregister(ov.ptr()), Status::INVALID_DEVICE_STATE);
+        assert_eq!(region.register(null(), 4096, 0, ov.ptr()), Status::INVALID_PARAMETER);
+        assert_eq!(region.register(memory, 0, 0, ov.ptr()), Status::INVALID_BUFFER_SIZE);
+        let most = info(adapter).max_registration_size;
+        assert_eq!(region.register(memory, most + 1, 0, ov.ptr()), Status::INVALID_PARAMETER);
+        assert_eq!((region.get_local_token(), region.get_remote_token()), (0, 0));
+        // What only the device can find out comes with the completion.
+        let unmapped = 0x10_0000_usize as *const c_void;
+        assert_eq!(region.register(unmapped, 4096, 1, ov.ptr()), Status::PENDING);
+        assert_eq!(ov.wait(&region), Status::ACCESS_VIOLATION);
+        assert_eq!(region.register(memory, BYTES, 1, ov.ptr()), Status::PENDING);
+        assert_eq!(ov.wait(&region), Status::SUCCESS, "usable after all that");
+        assert_eq!(region.register(memory, BYTES, 1, ov.ptr()), Status::INVALID_DEVICE_STATE);
+        assert_ne!(region.get_local_token(), 0);
+        assert_eq!(region.deregister(ov.ptr()), Status::PENDING);
+        assert_eq!(region.register(memory, 1, 0, ov.ptr()), Status::PENDING, "one byte, again");
+        assert_eq!(ov.wait(&region), Status::SUCCESS);
+        assert_eq!(region.deregister(ov.ptr()), Status::PENDING);
+    }
+}
+
+#[test]
+fn requests() {
+    let (active, passive) = connected();
+    let info = info(&active.adapter);
+    let pair = &active.queue_pair;
+    let none = null_mut();
+    let list = [active.sge(0, 8); 17];
+    let token_of = |client: &Client| {
+        // SAFETY: no arguments.
+        unsafe { client.region.get_remote_token() }
+    };
+    let (token, at) = (token_of(&passive), passive.memory.as_ptr() as u64);
+    // SAFETY: all are refused.
+    unsafe {
+        let list = list.as_ptr();
+        assert_eq!(pair.send(none, null(), 1, 0), Status::INVALID_PARAMETER_2);
+        assert_eq!(pair.receive(none, null(), 1), Status::INVALID_PARAMETER_2);
+        assert_eq!(pair.write(none, null(), 1, at, token, 0), Status::INVALID_PARAMETER_2);
+        assert_eq!(pair.read(none, null(), 1, at, token, 0), Status::INVALID_PARAMETER_2);
+        for flags in [0x8, 0x10, 0x40, 0x8000_0000] {
+            assert_eq!(pair.send(none, list, 1, flags), Status::INVALID_PARAMETER_4, "{flags:#x}");
+            assert_eq!(
+                pair.write(none, list, 1, at, token, flags),
+                Status::INVALID_PARAMETER_6,
+                "{flags:#x}"
+            );
+            assert_eq!(pair.read(none, list, 1, at, token, flags), Status::INVALID_PARAMETER_6, "{flags:#x}");
+        }
+        assert_eq!(pair.send(none, list, 17, 0), Status::DATA_OVERRUN);
+        assert_eq!(pair.receive(none, list, u32::MAX), Status::DATA_OVERRUN);
+        assert_eq!(pair.write(none, list, 17, at, token, 0), Status::DATA_OVERRUN);
+        assert_eq!(pair.read(none, list, 17, at, token, 0), Status::DATA_OVERRUN);
+        let half = info.max_transfer_length / 2 + 1;
+        let too_much = [Sge { length: half, ..*list }, Sge { length: half, ..*list }];
+        let too_much = too_much.as_ptr();
+        assert_eq!(pair.send(none, too_much, 2, 0), Status::BUFFER_OVERFLOW);
+        assert_eq!(pair.receive(none, too_much, 2), Status::BUFFER_OVERFLOW);
+        assert_eq!(pair.write(none, too_much, 2, at, token, 0), Status::BUFFER_OVERFLOW);
+        assert_eq!(pair.read(none, too_much, 2, at, token, 0), Status::BUFFER_OVERFLOW);
+        let mut ov = Ov::new();
+        assert_eq!(active.completion_queue.notify(3, ov.ptr()), Status::INVALID_PARAMETER_1);
+        let window: Com<MemoryWindow> =
+            create(|iid, out| active.adapter.create_memory_window(iid, out)).unwrap();
+        let (region, window) = (active.region.as_ptr(), window.as_ptr());
+        let memory = active.memory.as_ptr();
+        let bind =
+            |start: *const u8, length, flags| pair.bind(none, region, window, start.cast(), length, flags);
+        assert_eq!(bind(memory, 1, 0x4 | 0x8), Status::INVALID_PARAMETER_6);
+        for (start, length) in
+            [(memory, BYTES + 1), (memory.wrapping_sub(1), 2), (memory, usize::MAX), (memory, 0)]
+        {
+            assert_eq!(bind(start, length, 0x18), Status::ACCESS_VIOLATION, "{length} bytes");
+        }
+        assert_eq!(pair.invalidate(none, window, 0), Status::INVALID_DEVICE_REQUEST, "not bound");
+        assert_eq!(pair.invalidate(none, window, 0x8), Status::INVALID_PARAMETER_3);
+    }
+    for context in 0..DEPTH as usize {
+        assert_eq!(passive.receive(context, 8), Status::SUCCESS, "nothing refused took a place");
+    }
+    assert_eq!(passive.receive(99, 8), Status::NO_MORE_ENTRIES);
+    assert_eq!(active.send(72, 8, 0), Status::SUCCESS);
+    assert_eq!((active.result().request_context, passive.result().request_context), (72, 0));
+}
+
+/// Addresses that are none, and why.
+fn bad_addresses() -> Vec<(Vec<u8>, u32, &'static str)> {
+    let bytes = |address: SockAddr| {
+        let (raw, length) = address.to_raw();
+        // SAFETY: the structure has that many bytes.
+        unsafe { std::slice::from_raw_parts(raw.as_ptr().cast::<u8>(), length as usize) }.to_vec()
+    };
+    let (v4, v6) = (bytes(address()), bytes(address6()));
+    let family = |family: u16| [&family.to_ne_bytes()[..], &v4[2..]].concat();
+    vec![
+        (v4.clone(), 0, "no length"),
+        (v4.clone(), 1, "not even a family"),
+        (v4.clone(), 15, "short"),
+        (v6.clone(), 16, "as short as an IPv4 one"),
+        (v6, 27, "short by the last byte"),
+        (family(0), 16, "no family"),
+        (family(1), 16, "AF_UNIX"),
+        (family(23), 16, "Windows' own number of AF_INET6"),
+    ]
+}
+
+#[test]
+fn addresses_of_wrong_family_or_length() {
+    let client = Client::new();
+    let provider = com::provider();
+    let refused = Status::INVALID_ADDRESS;
+    let (listener, at) = listen_on(&client.adapter, client.file);
+    // SAFETY: the lengths are no more than the bytes there are.
+    unsafe {
+        let fresh: Com<Listener> =
+            create(|iid, out| client.adapter.create_listener(iid, client.file, out)).unwrap();
+        assert_eq!(client.connector.bind(null(), 16), refused);
+        assert_eq!(fresh.bind(null(), 16), refused);
+        for (bytes, length, why) in bad_addresses() {
+            let (bytes, mut id) = (bytes.as_ptr().cast(), 0);
+            assert_eq!(client.connector.bind(bytes, length), refused, "{why}");
+            assert_eq!(fresh.bind(bytes, length), refused, "{why}");
+            assert_eq!(provider.resolve_address(bytes, length, &mut id), refused, "{why}");
+        }
+        let elsewhere = SockAddr::from("192.0.2.77:0".parse::<SocketAddr>().unwrap());
+        let (raw, length) = elsewhere.to_raw();
+        assert_eq!(client.connector.bind(raw.as_ptr().cast(), length), refused, "not ours");
+        assert_eq!(fresh.bind(raw.as_ptr().cast(), length), refused, "not ours");
+        // A longer structure than needed is all right, as from a SOCKADDR_STORAGE.
+        let (raw, _) = address().to_raw();
+        let mut storage = [0_u8; 128];
+        storage[..16].copy_from_slice(std::slice::from_raw_parts(raw.as_ptr().cast(), 16));
+        assert_eq!(client.connector.bind(storage.as_ptr().cast(), 128), Status::SUCCESS);
+        assert_eq!(fresh.bind(storage.as_ptr().cast(), 128), Status::SUCCESS);
+        let mut ov = Ov::new();
+        let pair = client.queue_pair.as_ptr();
+        assert_eq!(client.connector.connect(pair, null(), 16, 0, 0, null(), 0, ov.ptr()), refused);
+        for (bytes, length, why) in bad_addresses() {
+            let to = bytes.as_ptr().cast();
+            let connect = client.connector.connect(pair, to, length, 0, 0, null(), 0, ov.ptr());
+            assert_eq!(connect, refused, "{why}");
+        }
+        // And the connector connects all the same.
+        let peer = Client::on(&client.adapter);
+        let (mut request, mut accept) = (Ov::new(), Ov::new());
+        listener.get_connection_request(peer.connector.as_ptr(), request.ptr());
+        assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
+        assert_eq!(request.wait(&listener), Status::SUCCESS);
+        assert_eq!(peer.accept(b"", &mut accept), Status::PENDING);
+        assert_eq!(ov.wait(&client.connector), Status::SUCCESS);
+    }
+}
+
+#[test]
+fn private_data_at_and_past_the_limit() {
+    let adapter = open();
+    let info = info(&adapter);
+    let (caller, callee) = (info.max_caller_data as usize, info.max_callee_data as usize);
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    let (listener, at) = listen_on(&adapter, passive.file);
+    let (mut request, mut connect, mut accept) = (Ov::new(), Ov::new(), Ov::new());
+    let data = [0x77; 1024];
+    assert_eq!(active.bind(), Status::SUCCESS);
+    // SAFETY: all requests are waited for.
+    unsafe {
+        listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
+        assert_eq!(active.connect(at, &data[..caller + 1], &mut connect), Status::INVALID_BUFFER_SIZE);
+        let (raw, length) = at.to_raw();
+        let pair = active.queue_pair.as_ptr();
+        let nothing =
+            active.connector.connect(pair, raw.as_ptr().cast(), length, 0, 0, null(), 1, connect.ptr());
+        assert_eq!(nothing, Status::ACCESS_VIOLATION);
+        assert_eq!(active.connect(at, &data[..caller], &mut connect), Status::PENDING, "it stays usable");
+        assert_eq!(request.wait(&listener), Status::SUCCESS);
+        assert_eq!(passive.accept(&data[..callee + 1], &mut accept), Status::INVALID_BUFFER_SIZE);
+        let (pair, connector) = (passive.queue_pair.as_ptr(), &passive.connector);
+        assert_eq!(connector.accept(pair, 0, 0, null(), 1, accept.ptr()), Status::ACCESS_VIOLATION);
+        assert_eq!(connector.reject(null(), 1), Status::ACCESS_VIOLATION);
+        let reject = connector.reject(data.as_ptr().cast(), callee as u32 + 1);
+        assert_eq!(reject, Status::INVALID_BUFFER_SIZE);
+        assert_eq!(passive.accept(&data[..callee], &mut accept), Status::PENDING);
+        assert_eq!(connect.wait(&active.connector), Status::SUCCESS);
+        let (mut buffer, mut length) = ([0_u8; 1024], 1024);
+        let status = active.connector.get_private_data(buffer.as_mut_ptr().cast(), &mut length);
+        assert_eq!(status, Status::SUCCESS);
+        assert!(length as usize >= callee && buffer[..callee] == data[..callee]);
+    }
+}
+
+#[test]
+fn short_buffers_for_addresses() {
+    let (active, passive) = connected();
+    // SAFETY: the buffer is larger than what is said.
+    unsafe {
+        for of_peer in [false, true] {
+            let get = |buffer: *mut c_void, length: &mut u32| {
+                if of_peer {
+                    active.connector.get_peer_address(buffer, length)
+                } else {
+                    active.connector.get_local_address(buffer, length)
+                }
+            };
+            let mut buffer = [0xEE_u8; 32];
+            for mut length in [0, 15] {
+                assert_eq!(get(buffer.as_mut_ptr().cast(), &mut length), Status::BUFFER_OVERFLOW);
+                assert_eq!((length, buffer), (16, [0xEE; 32]));
+            }
+            let mut length = 0;
+            assert_eq!(get(null_mut(), &mut length), Status::BUFFER_OVERFLOW);
+            assert_eq!(length, 16);
+            assert_eq!(get(buffer.as_mut_ptr().cast(), &mut length), Status::SUCCESS);
+            assert_eq!((length, buffer[16..] == [0xEE; 16]), (16, true));
+        }
+        let mut needed = 0;
+        assert_eq!(active.adapter.query_address_list(null_mut(), &mut needed), Status::BUFFER_OVERFLOW);
+        let mut list = vec![0xEEEE_EEEE_u64; needed as usize / 8 + 1];
+        let mut short = needed - 1;
+        let status = active.adapter.query_address_list(list.as_mut_ptr().cast(), &mut short);
+        assert_eq!((status, short), (Status::BUFFER_OVERFLOW, needed));
+        assert!(list.iter().all(|&word| word == 0xEEEE_EEEE), "not touched");
+        let status = active.adapter.query_address_list(list.as_mut_ptr().cast(), &mut needed);
+        assert_eq!(status, Status::SUCCESS);
+        assert!(list[0] as u32 >= 2, "IPv4 and IPv6");
+    }
+    still_connected(&active, &passive);
+}
+
+#[test]
+fn calls_out_of_turn() {
+    let adapter = open();
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    let mut ov = Ov::new();
+    let (raw, length) = address().to_raw();
+    let to = raw.as_ptr().cast();
+    let pair = active.queue_pair.as_ptr();
+    // SAFETY: the arguments are valid; nothing starts.
+    unsafe {
+        let connector = &active.connector;
+        assert_eq!(
+            connector.connect(pair, to, length, 0, 0, null(), 0, ov.ptr()),
+            Status::ADDRESS_NOT_ASSOCIATED
+        );
+        assert_eq!(connector.complete_connect(ov.ptr()), Status::CONNECTION_INVALID);
+        assert_eq!(connector.accept(pair, 0, 0, null(), 0, ov.ptr()), Status::CONNECTION_INVALID);
+        assert_eq!(connector.reject(null(), 0), Status::CONNECTION_INVALID);
+        assert_eq!(connector.disconnect(ov.ptr()), Status::CONNECTION_INVALID);
+        assert_eq!(connector.get_read_limits(null_mut(), null_mut()), Status::CONNECTION_INVALID);
+        let mut room = 0;
+        assert_eq!(connector.get_peer_address(null_mut(), &mut room), Status::CONNECTION_INVALID);
+        let listener: Com<Listener> =
+            create(|iid, out| adapter.create_listener(iid, active.file, out)).unwrap();
+        assert_eq!(listener.listen(0), Status::ADDRESS_NOT_ASSOCIATED);
+        assert_eq!(
+            listener.get_connection_request(connector.as_ptr(), ov.ptr()),
+            Status::INVALID_DEVICE_STATE
+        );
+        assert_eq!(listener.get_local_address(null_mut(), &mut room), Status::INVALID_DEVICE_STATE);
+        assert_eq!(listener.bind(to, length), Status::SUCCESS);
+        assert_eq!(
+            listener.get_connection_request(connector.as_ptr(), ov.ptr()),
+            Status::INVALID_DEVICE_STATE
+        );
+        assert_eq!(listener.bind(to, length), Status::ADDRESS_ALREADY_ASSOCIATED);
+        assert_eq!(listener.listen(1), Status::SUCCESS);
+        assert_eq!(listener.listen(1), Status::INVALID_DEVICE_STATE);
+    }
+    connect(&active, &passive);
+    // SAFETY: the arguments are valid; nothing starts.
+    unsafe {
+        let connector = &active.connector;
+        assert_eq!(connector.connect(pair, to, length, 0, 0, null(), 0, ov.ptr()), Status::CONNECTION_ACTIVE);
+        assert_eq!(connector.complete_connect(ov.ptr()), Status::CONNECTION_INVALID);
+        assert_eq!(connector.bind(to, length), Status::ADDRESS_ALREADY_ASSOCIATED);
+        // The queue pair is taken.
+        let second: Com<Connector> =
+            create(|iid, out| adapter.create_connector(iid, active.file, out)).unwrap();
+        assert_eq!(second.bind(to, length), Status::SUCCESS);
+        assert_eq!(second.connect(pair, to, length, 0, 0, null(), 0, ov.ptr()), Status::CONNECTION_ACTIVE);
+    }
+    still_connected(&active, &passive);
+}
