@@ -11,7 +11,7 @@ const MAX_QUEUE_DEPTH: u32 = 4095;
 /// The deepest completion queue we offer.
 const MAX_COMPLETION_QUEUE_DEPTH: u32 = 16383;
 /// The longest scatter/gather list we offer: queues of full depth with more would not fit every device.
-const MAX_SGE: u32 = 16;
+pub(crate) const MAX_SGE: u32 = 16;
 /// Above this, reads and writes beat sends: the figure of Mellanox's Windows provider.
 const LARGE_REQUEST: u32 = 65536;
 /// Above this, copying into the request costs more than it saves.

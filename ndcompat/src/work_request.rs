@@ -1,5 +1,6 @@
 //! The data path: from the caller's arguments to the device's queues.
 
+use crate::limits::MAX_SGE;
 use crate::queue_pair::{Core, QueuePair};
 use crate::request_queue::{Posted, Ticket};
 use crate::status::{Result, Status};
@@ -186,24 +187,21 @@ impl Initiation<'_> {
     /// Posts one read for each piece, of which the last completes: some devices fill but the first piece.
     #[cold]
     fn post_split_read(&self, core: &Core, ticket: Ticket) -> i32 {
+        let mut chain = [const { MaybeUninit::<ibv_send_wr>::uninit() }; MAX_SGE as usize];
+        let mut next: *mut ibv_send_wr = ptr::null_mut();
         let pieces = self.sge.chunks(core.limits.device_read_sge as usize);
-        let last = pieces.len() - 1;
-        let mut chain: Vec<MaybeUninit<ibv_send_wr>> = Vec::with_capacity(pieces.len());
-        let mut offset = 0;
-        for (index, piece) in pieces.enumerate() {
-            let mut wr = MaybeUninit::uninit();
-            self.fill(&mut wr, piece, offset, ticket.wr_id, ticket.signalled && index == last);
-            offset += piece.iter().map(|sge| u64::from(sge.length)).sum::<u64>();
-            chain.push(wr);
-        }
-        for index in 0..last {
-            let next = chain[index + 1].as_mut_ptr();
+        let mut left: u64 = self.sge.iter().map(|sge| u64::from(sge.length)).sum();
+        // From the last to the first, each with the address of the one after it.
+        for (wr, piece) in chain.iter_mut().rev().zip(pieces.rev()) {
+            left -= piece.iter().map(|sge| u64::from(sge.length)).sum::<u64>();
+            self.fill(wr, piece, left, ticket.wr_id, ticket.signalled && next.is_null());
             // SAFETY: filled above; the chain does not move any more.
-            unsafe { (*chain[index].as_mut_ptr()).next = next };
+            unsafe { (&raw mut (*wr.as_mut_ptr()).next).write(next) };
+            next = wr.as_mut_ptr();
         }
         let mut bad = ptr::null_mut();
         // SAFETY: the queue pair lives, the list is well-formed; its memory is the caller's promise.
-        errno(unsafe { ops::post_send(core.qp.as_ptr(), chain[0].as_mut_ptr(), &mut bad) })
+        errno(unsafe { ops::post_send(core.qp.as_ptr(), next, &mut bad) })
     }
 
     /// Writes all fields that the operation has; the device looks at no others.
