@@ -1,0 +1,358 @@
+//! The connection manager's functions.
+
+use crate::cm_id::{Channel, Event, Id, Stage, is_ours, plain};
+use crate::device::{Device, Signal, context, export, lock, next};
+use crate::faults::CmEvent;
+use crate::{created, posix};
+use libc::{c_int, c_void, sockaddr};
+use ndcompat::verbs::SockAddr;
+use ndcompat::verbs::bindings::*;
+use std::collections::VecDeque;
+use std::mem::zeroed;
+use std::ptr;
+
+/// Private data arrives padded to the room that its message has.
+const REQUEST_DATA: usize = 56;
+const RESPONSE_DATA: usize = 196;
+const REJECTION_DATA: usize = 148;
+/// Why a request is turned down: nobody listens, or somebody says no.
+const NO_LISTENER: i32 = 8;
+const CONSUMER: i32 = 28;
+
+unsafe fn address(raw: *const sockaddr) -> Result<SockAddr, i32> {
+    // SAFETY: the caller's address is as long as its family says.
+    let length = match i32::from(unsafe { (*raw).sa_family }) {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        _ => size_of::<libc::sockaddr_in6>(),
+    };
+    // SAFETY: as above.
+    unsafe { SockAddr::from_raw(raw.cast(), length) }.map_err(|_| libc::EINVAL)
+}
+
+/// What the caller says in a message with room for so much, and the private data as it arrives.
+unsafe fn message(param: *const rdma_conn_param, room: usize) -> Result<(rdma_conn_param, Vec<u8>), i32> {
+    // SAFETY: the caller's structure is readable.
+    let said = unsafe { *param };
+    // SAFETY: its private data is, too.
+    let data = unsafe { padded(said.private_data, said.private_data_len, room) }?;
+    Ok((said, data))
+}
+
+unsafe fn padded(data: *const c_void, length: u8, room: usize) -> Result<Vec<u8>, i32> {
+    let length = usize::from(length);
+    let mut bytes = vec![0; room];
+    if length > 0 {
+        // SAFETY: the caller's data is that long.
+        let data = unsafe { std::slice::from_raw_parts(data.cast(), length) };
+        bytes.get_mut(..length).ok_or(libc::EINVAL)?.copy_from_slice(data);
+    }
+    Ok(bytes)
+}
+
+/// The id as the double knows it. The lock must be held.
+unsafe fn own<'a>(id: *mut rdma_cm_id) -> &'a mut Id {
+    // SAFETY: ids live for ever.
+    unsafe { &mut *id.cast::<Id>() }
+}
+
+impl Device {
+    /// A port that nobody uses.
+    fn free_port(&mut self) -> u16 {
+        self.last_port = self.last_port.checked_add(1).unwrap_or(0).max(49152);
+        self.last_port
+    }
+
+    unsafe fn bind(&mut self, id: &mut Id, address: SockAddr) -> Result<(), i32> {
+        if !address.is_unspecified() && !is_ours(address) {
+            return Err(libc::ENODEV);
+        }
+        let taken = |&other: &*mut Id| {
+            // SAFETY: ids live for ever, and the lock is held.
+            let other = unsafe { &*other };
+            other.id.ps == id.id.ps
+                // A listener's port is also that of the connections it has made.
+                && matches!(other.stage, Stage::Bound | Stage::Listening)
+                && other.local.is_some_and(|local| local.port() == address.port())
+        };
+        if address.port() != 0 && self.ids.iter().any(taken) {
+            return Err(libc::EADDRINUSE);
+        }
+        let port = if address.port() == 0 { self.free_port() } else { address.port() };
+        id.take_address(address.with_port(port));
+        id.stage = Stage::Bound;
+        Ok(())
+    }
+
+    /// Hands the request of `caller` to who listens for it.
+    unsafe fn ask(&mut self, caller: *mut Id, data: Vec<u8>) {
+        // SAFETY: ids live for ever, and the lock is held, here and below.
+        let (local, remote) = unsafe { ((*caller).local, (*caller).remote) };
+        let Some(listener) = remote.and_then(|remote| self.listener(remote)) else {
+            let answer = if remote.is_some_and(is_ours) {
+                plain(RDMA_CM_EVENT_REJECTED, NO_LISTENER)
+            } else {
+                plain(RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT)
+            };
+            // SAFETY: as above.
+            return unsafe { self.send(caller, caller, answer) };
+        };
+        // SAFETY: as above.
+        unsafe {
+            let mut asked = Box::new(Id::new(ptr::read(&raw const (*listener).id)));
+            asked.remote = local;
+            asked.peer = caller;
+            asked.stage = Stage::Asked;
+            if let Some(remote) = remote {
+                asked.take_address(remote);
+            }
+            let asked = Box::into_raw(asked);
+            (*caller).peer = asked;
+            self.ids.push(asked);
+            self.send(listener, asked, CmEvent { data, ..plain(RDMA_CM_EVENT_CONNECT_REQUEST, 0) });
+        }
+    }
+}
+
+/// Takes the events about `id` from its channel.
+unsafe fn take_events(id: *mut Id) -> Vec<*mut Event> {
+    // SAFETY: ids live for ever, its channel lives, and the lock is held.
+    unsafe {
+        let channel = (*id).id.channel.cast::<Channel>();
+        // Who asks stays with the listener that was asked.
+        let about = |event: &*mut Event| (**event).event.id.cast::<Id>() == id;
+        let (taken, rest): (VecDeque<_>, _) = (*channel).events.drain(..).partition(about);
+        (*channel).events = rest;
+        taken.into()
+    }
+}
+
+export! {
+    fn rdma_create_event_channel() -> *mut rdma_event_channel {
+        created("rdma_create_event_channel", || {
+            let signal = Signal::new()?;
+            let channel = rdma_event_channel { fd: signal.0 };
+            Ok(Box::into_raw(Box::new(Channel { channel, signal, events: VecDeque::new() })).cast())
+        })
+    }
+
+    fn rdma_destroy_event_channel(channel: *mut rdma_event_channel) {
+        // SAFETY: made above, destroyed once.
+        unsafe { Box::from_raw(channel.cast::<Channel>()) }.signal.close();
+    }
+
+    fn rdma_create_id(
+        channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, cookie: *mut c_void, ps: rdma_port_space
+    ) -> c_int {
+        posix("rdma_create_id", || {
+            // SAFETY: all bits zero are a valid value.
+            let mut raw: rdma_cm_id = unsafe { zeroed() };
+            (raw.channel, raw.context, raw.ps) = (channel, cookie, ps);
+            let made = Box::into_raw(Box::new(Id::new(raw)));
+            lock().ids.push(made);
+            // SAFETY: the caller's promise.
+            unsafe { *id = made.cast() };
+            Ok(())
+        })
+    }
+
+    fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
+        posix("rdma_destroy_id", || {
+            let mut device = lock();
+            // SAFETY: the id lives, and the lock is held.
+            unsafe {
+                let stage = own(id).stage;
+                device.ids.retain(|&other| other != id.cast());
+                for event in take_events(id.cast()) {
+                    drop(Box::from_raw(event));
+                }
+                match stage {
+                    Stage::Asked | Stage::Asking => {
+                        device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER));
+                    }
+                    Stage::Agreed => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER)),
+                    Stage::Connected => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
+                    _ => {}
+                }
+                own(id).stage = Stage::Over;
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
+        posix("rdma_bind_addr", || {
+            let mut device = lock();
+            // SAFETY: the id lives, the lock is held; the address is the caller's promise.
+            unsafe { device.bind(own(id), address(addr)?) }
+        })
+    }
+
+    fn rdma_resolve_addr(
+        id: *mut rdma_cm_id, _src: *mut sockaddr, dst: *mut sockaddr, _timeout_ms: c_int
+    ) -> c_int {
+        posix("rdma_resolve_addr", || {
+            let mut device = lock();
+            // SAFETY: the id lives, the lock is held; the address is the caller's promise.
+            unsafe {
+                let own = own(id);
+                own.remote = Some(address(dst)?);
+                (own.id.verbs, own.id.port_num) = (context(), 1);
+                own.write_addresses();
+                device.send(id.cast(), id.cast(), plain(RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
+        posix("rdma_resolve_route", || {
+            // SAFETY: the id lives, and the lock is held.
+            unsafe { lock().send(id.cast(), id.cast(), plain(RDMA_CM_EVENT_ROUTE_RESOLVED, 0)) };
+            Ok(())
+        })
+    }
+
+    fn rdma_listen(id: *mut rdma_cm_id, _backlog: c_int) -> c_int {
+        posix("rdma_listen", || {
+            let _device = lock();
+            // SAFETY: the id lives, and the lock is held.
+            unsafe { own(id) }.stage = Stage::Listening;
+            Ok(())
+        })
+    }
+
+    fn rdma_connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
+        posix("rdma_connect", || {
+            let mut device = lock();
+            // SAFETY: the id lives, the lock is held; the parameters are the caller's promise.
+            unsafe {
+                let (said, data) = message(param, REQUEST_DATA)?;
+                (own(id).said, own(id).stage) = (said, Stage::Asking);
+                device.ask(id.cast(), data);
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
+        posix("rdma_accept", || {
+            let mut device = lock();
+            // SAFETY: the id lives, the lock is held; the parameters are the caller's promise.
+            unsafe {
+                let (said, data) = message(param, RESPONSE_DATA)?;
+                let own = own(id);
+                if own.stage != Stage::Asked || !device.ids.contains(&own.peer) {
+                    return Err(libc::EINVAL);
+                }
+                (own.said, own.stage, (*own.peer).stage) = (said, Stage::Agreed, Stage::Agreed);
+                device.tell_peer(own, CmEvent { data, ..plain(RDMA_CM_EVENT_CONNECT_RESPONSE, 0) });
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
+        posix("rdma_reject", || {
+            let mut device = lock();
+            // SAFETY: the id lives, the lock is held; the data is the caller's promise.
+            unsafe {
+                let data = padded(data, length, REJECTION_DATA)?;
+                let own = own(id);
+                if !matches!(own.stage, Stage::Asked | Stage::Agreed) {
+                    return Err(libc::EINVAL);
+                }
+                own.stage = Stage::Over;
+                device.tell_peer(own, CmEvent { data, ..plain(RDMA_CM_EVENT_REJECTED, CONSUMER) });
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_establish(id: *mut rdma_cm_id) -> c_int {
+        posix("rdma_establish", || {
+            let mut device = lock();
+            // SAFETY: the id lives, and the lock is held.
+            unsafe {
+                let own = own(id);
+                if own.stage != Stage::Agreed {
+                    return Err(libc::EINVAL);
+                }
+                (own.stage, (*own.peer).stage) = (Stage::Connected, Stage::Connected);
+                device.tell_peer(own, plain(RDMA_CM_EVENT_ESTABLISHED, 0));
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_notify(_id: *mut rdma_cm_id, _event: ibv_event_type) -> c_int {
+        posix("rdma_notify", || Ok(()))
+    }
+
+    fn rdma_disconnect(id: *mut rdma_cm_id) -> c_int {
+        posix("rdma_disconnect", || {
+            let mut device = lock();
+            // SAFETY: the id lives, and the lock is held.
+            unsafe {
+                let own = own(id);
+                if own.stage != Stage::Connected {
+                    return Err(libc::EINVAL);
+                }
+                own.stage = Stage::Over;
+                device.tell_peer(own, plain(RDMA_CM_EVENT_DISCONNECTED, 0));
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int {
+        posix("rdma_get_cm_event", || {
+            let _device = lock();
+            let channel = channel.cast::<Channel>();
+            // SAFETY: the channel lives, the lock is held, the result is writable.
+            unsafe { *event = next(&mut (*channel).events, &(*channel).signal)?.cast() };
+            Ok(())
+        })
+    }
+
+    fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
+        // SAFETY: from the function above, acknowledged once.
+        drop(unsafe { Box::from_raw(event.cast::<Event>()) });
+        0
+    }
+
+    fn rdma_set_option(
+        _id: *mut rdma_cm_id, _level: c_int, _name: c_int, _value: *mut c_void, _length: usize
+    ) -> c_int {
+        posix("rdma_set_option", || Ok(()))
+    }
+
+    fn rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int {
+        posix("rdma_migrate_id", || {
+            let _device = lock();
+            // SAFETY: the id and both channels live, and the lock is held.
+            unsafe {
+                let events = take_events(id.cast());
+                (*id).channel = channel;
+                let channel = channel.cast::<Channel>();
+                if !events.is_empty() {
+                    (*channel).events.extend(events);
+                    (*channel).signal.set();
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int {
+        posix("rdma_init_qp_attr", || {
+            let _device = lock();
+            // SAFETY: the id lives, the lock is held, the results are writable.
+            unsafe {
+                let peer = own(id).peer.as_ref().ok_or(libc::EINVAL)?;
+                (*attr).dest_qp_num = peer.said.qp_num;
+                *mask = (IBV_QP_STATE | IBV_QP_DEST_QPN) as c_int;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Protection domains and memory regions.
+
+use crate::device::{context, export, lock};
+use crate::{created, verb};
+use libc::{c_int, c_uint, c_void};
+use ndcompat::verbs::bindings::*;
+use std::ops::Range;
+
+/// The registered memory, by key. Keys are not used again.
+#[derive(Default)]
+pub(crate) struct Regions(Vec<Option<Region>>);
+
+struct Region {
+    bytes: Range<u64>,
+    access: u32,
+}
+
+/// So that a key does not read the same in either byte order.
+const TAG: u32 = 0x5A;
+
+impl Regions {
+    /// Whether `length` bytes at `address` may be accessed by `key`.
+    #[inline]
+    pub(crate) fn allow(&self, key: u32, address: u64, length: u32, access: u32) -> bool {
+        let region = self.0.get(key as usize >> 8).and_then(Option::as_ref);
+        region.is_some_and(|region| {
+            let end = address.saturating_add(length.into());
+            key & 0xFF == TAG
+                && region.bytes.start <= address
+                && end <= region.bytes.end
+                && region.access & access == access
+        })
+    }
+}
+
+fn register(name: &str, pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: u32) -> *mut ibv_mr {
+    created(name, || {
+        let mut device = lock();
+        let key = (device.regions.0.len() as u32) << 8 | TAG;
+        let start = addr as u64;
+        device.regions.0.push(Some(Region { bytes: start..start + length as u64, access }));
+        let region = ibv_mr { context: context(), pd, addr, length, handle: 0, lkey: key, rkey: key };
+        Ok(Box::into_raw(Box::new(region)))
+    })
+}
+
+export! {
+    fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+        created("ibv_alloc_pd", || Ok(Box::into_raw(Box::new(ibv_pd { context, handle: 0 }))))
+    }
+
+    fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
+        verb("ibv_dealloc_pd", || {
+            // SAFETY: made above, destroyed once.
+            drop(unsafe { Box::from_raw(pd) });
+            Ok(())
+        })
+    }
+
+    fn ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr {
+        register("ibv_reg_mr", pd, addr, length, access as u32)
+    }
+
+    fn ibv_reg_mr_iova2(
+        pd: *mut ibv_pd, addr: *mut c_void, length: usize, _iova: u64, access: c_uint
+    ) -> *mut ibv_mr {
+        register("ibv_reg_mr_iova2", pd, addr, length, access)
+    }
+
+    fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
+        verb("ibv_dereg_mr", || {
+            // SAFETY: made above, destroyed once.
+            let mr = unsafe { Box::from_raw(mr) };
+            lock().regions.0[mr.lkey as usize >> 8] = None;
+            Ok(())
+        })
+    }
+}
