@@ -86,7 +86,8 @@ impl Happening {
             },
             EventKind::Unreachable => Status::IO_TIMEOUT,
             _ => match Status::from_errno(-self.status) {
-                Status::UNSUCCESSFUL | Status::SUCCESS => Status::CONNECTION_ABORTED,
+                // A handshake that failed says EINVAL or EPROTO, which is not about any parameter.
+                Status::UNSUCCESSFUL | Status::SUCCESS | Status::INVALID_PARAMETER => Status::CONNECTION_ABORTED,
                 status => status,
             },
         }

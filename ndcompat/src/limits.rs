@@ -22,6 +22,11 @@ const MAX_SHARED_DEPTH: u32 = 16383;
 /// Where the device cannot make a shared receive queue larger, it is made this large at least.
 const SHARED_PLACES: u32 = 1024;
 
+/// The vendor that soft-RoCE says it is of.
+const RXE_VENDOR: u32 = 0xFF_FFFF;
+/// The longest message of a device that takes longer ones than it says.
+const LONG_MESSAGE: u32 = 1 << 30;
+
 /// Private data that rdma_cm carries over RoCE and InfiniBand, in a request, and in a response or rejection.
 const IB_PRIVATE_DATA: (u32, u32) = (56, 148);
 /// The same over iWARP, where librdmacm's one-byte length and siw's own header are the limits.
@@ -42,6 +47,8 @@ pub(crate) struct Quirks {
     pub lossy_flush: bool,
     /// A request must have at least one scatter/gather entry, if only one of no length.
     pub needs_sge: bool,
+    /// Messages may be longer than the device says.
+    pub long_messages: bool,
     /// A read may wait for earlier reads; where it may not, one that asks blocks the send queue for ever.
     pub fenced_reads: bool,
     /// The read limits in the answer to a connection request are the peer's, not this side's view of them.
@@ -91,7 +98,7 @@ impl Limits {
             max_initiator_sge: sge,
             max_receive_sge: sge.min(device.max_srq_sge.max(1) as u32),
             max_read_sge: sge,
-            max_transfer_length: port.max_msg_sz,
+            max_transfer_length: if quirks.long_messages { LONG_MESSAGE } else { port.max_msg_sz },
             max_inline_data_size: inline,
             max_inbound_read_limit: device.max_qp_rd_atom.clamp(0, 255) as u32,
             max_outbound_read_limit: device.max_qp_init_rd_atom.clamp(0, 255) as u32,
@@ -161,6 +168,8 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
     let iwarp = context.transport() == Transport::Iwarp;
     // siw names no vendor of its own that could be told from the transport; hardware iWARP has firmware and a vendor.
     let siw = iwarp && device.max_sge_rd == 1 && device.max_mw == 0;
+    // rxe up to Linux 6.11 says 8 MiB and sends more; programs of Windows receive 64 MiB at a time.
+    let rxe = !iwarp && device.vendor_id == RXE_VENDOR;
     Quirks {
         iwarp,
         solicited_events: !siw,
@@ -168,6 +177,7 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         srq_resize: device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE != 0,
         lossy_flush: siw,
         needs_sge: siw,
+        long_messages: rxe,
         fenced_reads: !siw,
         reply_limits_swapped: siw,
         read_sge: (device.max_sge_rd.max(1)) as u32,
