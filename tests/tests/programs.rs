@@ -1,0 +1,133 @@
+//! What Microsoft's sample and test programs came to rely on, beyond the rules of `rules.rs`, as a C program does it.
+
+use ndcompat::Status;
+use ndcompat::types::{Completion, RequestType, Sge};
+use ndcompat_tests::client::{BYTES, Client, DEPTH, Ov, connected, file, open};
+use ndcompat_tests::com::{Com, CompletionQueue, Connector, QueuePair, create};
+use ndcompat_tests::is_siw;
+use ndcompat_tests::library::Port;
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, replace};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// `ND_CQ_NOTIFY_ANY`
+const ANY: u32 = 1;
+
+/// A packet may be there, and its receiver release the connector for good, while the call that made it still runs.
+#[test]
+fn a_connector_may_be_released_before_disconnect_returns() {
+    for _ in 0..10 {
+        let (mut active, passive) = connected();
+        // SAFETY: the arguments are valid.
+        let spare: Com<Connector> =
+            create(|iid, out| unsafe { active.adapter.create_connector(iid, active.file, out) }).unwrap();
+        let connector = replace(&mut active.connector, spare);
+        // SAFETY: a copy for the call below only; the thread has the reference.
+        let caller = ManuallyDrop::new(unsafe { ptr::read(&connector) });
+        let port = Port::on(active.file, 0);
+        let receiver = std::thread::spawn(move || {
+            port.packet(20_000).expect("Disconnect completes");
+            assert_eq!(connector.release(), 0);
+            // What lived there is gone: whoever looks finds this.
+            (16..1024).step_by(16).map(|length| vec![0xFF_u8; length]).collect::<Vec<_>>()
+        });
+        let mut ov = Ov::new();
+        // SAFETY: the OVERLAPPED lives until the request completes.
+        assert_eq!(unsafe { caller.disconnect(ov.ptr()) }, Status::PENDING);
+        let debris = receiver.join().expect("no panic");
+        assert!(debris.iter().flatten().all(|&byte| byte == 0xFF), "freed memory was written to");
+        assert_eq!(ov.internal(), Status::SUCCESS);
+        drop(passive);
+    }
+}
+
+/// Queues deeper than their completion queue; requests cancelled before there ever was a connection; Notify after that.
+#[test]
+fn a_flush_before_any_connection_is_notified() {
+    let adapter = open();
+    let file = file(&adapter);
+    // SAFETY: the arguments are valid; the OVERLAPPED lives until the request completes.
+    unsafe {
+        let queue: Com<CompletionQueue> =
+            create(|iid, out| adapter.create_completion_queue(iid, file, 2, 0, 0, out)).unwrap();
+        let pair: Com<QueuePair> = create(|iid, out| {
+            let queue = queue.as_ptr();
+            adapter.create_queue_pair(iid, queue, queue, ptr::null_mut(), 64, 64, 2, 2, 0, out)
+        })
+        .unwrap();
+        for context in [1, 2] {
+            assert_eq!(pair.receive(context as *mut c_void, ptr::null(), 0), Status::SUCCESS);
+        }
+        assert_eq!(pair.flush(), Status::SUCCESS);
+        let mut ov = Ov::new();
+        assert_eq!(queue.notify(ANY, ov.ptr()), Status::PENDING);
+        assert_eq!(ov.wait(&queue), Status::SUCCESS);
+        let nothing = Completion {
+            status: Status::INTERNAL_ERROR,
+            bytes_transferred: 0,
+            queue_pair_context: 0,
+            request_context: 0,
+            request_type: RequestType::Send,
+        };
+        let mut results = [nothing; 3];
+        assert_eq!(queue.get_results(results.as_mut_ptr(), 3), 2, "both at once");
+        for (result, context) in results.iter().zip([1, 2]) {
+            assert_eq!((result.status, result.request_context), (Status::CANCELED, context));
+            assert_eq!(result.request_type, RequestType::Receive);
+        }
+    }
+}
+
+/// A receive that is too short fails, and the sender learns that the data was not taken, or nothing.
+#[test]
+fn a_message_longer_than_its_receive_is_an_overrun() {
+    let (active, passive) = connected();
+    assert_eq!(passive.receive(1, 1023), Status::SUCCESS);
+    assert_eq!(active.send(2, 1024, 0), Status::SUCCESS);
+    let (taken, sent) = (passive.result(), active.result());
+    assert_eq!((taken.request_context, taken.status), (1, Status::DATA_OVERRUN));
+    assert_eq!(sent.request_context, 2);
+    assert!([Status::SUCCESS, Status::DATA_ERROR].contains(&sent.status), "{}", sent.status);
+}
+
+/// A message that meets no receive fails within seconds; on iWARP, where nothing waits, the connection ends.
+#[test]
+fn a_message_without_a_receive_times_out() {
+    let (active, _passive) = connected();
+    let begin = Instant::now();
+    let mut ended = Ov::new();
+    // SAFETY: the OVERLAPPED lives until the request completes.
+    assert_eq!(unsafe { active.connector.notify_disconnect(ended.ptr()) }, Status::PENDING);
+    assert_eq!(active.send(1, 1024, 0), Status::SUCCESS);
+    let sent = active.result();
+    if !is_siw() {
+        assert_eq!(sent.status, Status::IO_TIMEOUT);
+    }
+    assert_eq!(ended.wait(&active.connector), Status::SUCCESS);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+}
+
+/// Who makes a queue pair for lists of one piece sends lists of two all the same.
+#[test]
+fn a_list_of_two_fits_a_queue_pair_made_for_one() {
+    let adapter = open();
+    let (mut active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    // SAFETY: the arguments are valid.
+    active.queue_pair = unsafe {
+        let queue = active.completion_queue.as_ptr();
+        create(|iid, out| {
+            adapter.create_queue_pair(iid, queue, queue, ptr::null_mut(), DEPTH, DEPTH, 1, 1, 0, out)
+        })
+        .unwrap()
+    };
+    ndcompat_tests::client::connect(&active, &passive);
+    active.memory[..3].copy_from_slice(b"two");
+    active.memory[BYTES - 7..].copy_from_slice(b" pieces");
+    let pieces: [Sge; 2] = [active.sge(0, 3), active.sge(BYTES - 7, 7)];
+    assert_eq!(passive.receive(1, 64), Status::SUCCESS);
+    // SAFETY: the memory lives as long as the client.
+    assert_eq!(unsafe { active.queue_pair.send(ptr::null_mut(), pieces.as_ptr(), 2, 0) }, Status::SUCCESS);
+    assert_eq!((active.result().status, passive.result().status), (Status::SUCCESS, Status::SUCCESS));
+    assert_eq!(&passive.memory[..10], b"two pieces");
+}
