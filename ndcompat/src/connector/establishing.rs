@@ -1,0 +1,276 @@
+//! Bringing a connection up: asking, answering, and readying the queue pair.
+
+use super::{Connector, Offer};
+use crate::connection::{Aftermath, End, Phase, State, Terms};
+use crate::patience::with_limit;
+use crate::queue_pair::{Core, QueuePair};
+use crate::status::{Result, Status};
+use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
+use crate::verbs::{ConnectParam, Id, SockAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use win32::io::Overlapped;
+
+/// How long looking up an address or a route may take.
+pub(super) const RESOLVE_TIMEOUT_MS: u32 = 2000;
+/// How long a driver may take to reach a silent peer, where reaching it is one long system call.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+/// How often a message is sent again that met no receive; with the pause below, about a second in all.
+const RECEIVER_NOT_READY_RETRIES: u8 = 6;
+/// The pause that a receiver without a receive asks for: code 28 is 163.84 ms.
+const RECEIVER_NOT_READY_TIMER: u8 = 28;
+/// An empty shared receive queue is refilled sooner or later: senders keep trying, ...
+const FOR_EVER: u8 = 7;
+/// ... every 0.64 ms.
+const SHARED_NOT_READY_TIMER: u8 = 12;
+/// How often a message without an acknowledgement is sent again.
+const RETRIES: u8 = 7;
+
+impl Connector {
+    /// Asks the peer at `destination` for a connection (`Connect`). Completes when it has answered.
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn connect(
+        &self,
+        queue_pair: &QueuePair,
+        destination: SockAddr,
+        offer: Offer<'_>,
+        ov: *mut Overlapped,
+    ) -> Result<()> {
+        self.adapter().check()?;
+        if offer.private_data.len() > self.adapter().limits().info.max_caller_data as usize {
+            return Err(Status::INVALID_BUFFER_SIZE);
+        }
+        if destination.ip().is_unspecified() {
+            return Err(Status::BAD_NETWORK_NAME);
+        }
+        let core = self.own(queue_pair)?;
+        let mut state = self.lock();
+        match state.phase {
+            Phase::Bound => {}
+            Phase::Idle => return Err(Status::ADDRESS_NOT_ASSOCIATED),
+            Phase::Awaiting | Phase::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
+            _ => return Err(Status::CONNECTION_ACTIVE),
+        }
+        let id = match (&state.id, state.bound) {
+            (Some(id), _) => id.clone(),
+            // The id of a failed attempt is gone; its port may still be.
+            (None, Some(bound)) => {
+                Arc::new(self.bound_id(bound).or_else(|_| self.bound_id(bound.with_port(0)))?)
+            }
+            (None, None) => return Err(Status::ADDRESS_NOT_ASSOCIATED),
+        };
+        core.attach(&self.this)?;
+        if let Err(error) = id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS) {
+            core.detach();
+            return Err(match Status::from(error) {
+                Status::INVALID_PARAMETER | Status::UNSUCCESSFUL => Status::HOST_UNREACHABLE,
+                status => status,
+            });
+        }
+        state.terms = self.terms(offer);
+        state.id = Some(id);
+        state.core = Some(core.clone());
+        state.phase = Phase::Connecting;
+        // SAFETY: passed on to the caller.
+        state.establishing = Some(unsafe { self.file().begin(ov) });
+        Ok(())
+    }
+
+    /// What an offer comes to on this adapter.
+    fn terms(&self, offer: Offer<'_>) -> Terms {
+        let info = &self.adapter().limits().info;
+        Terms {
+            private_data: offer.private_data.to_vec(),
+            inbound_reads: offer.inbound_read_limit.min(info.max_inbound_read_limit),
+            outbound_reads: offer.outbound_read_limit.min(info.max_outbound_read_limit),
+        }
+    }
+
+    /// Completes the connection that the peer has accepted (`CompleteConnect`). Done when it returns.
+    ///
+    /// # Safety
+    /// `ov` must be valid.
+    pub unsafe fn complete_connect(&self, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
+        let mut state = self.lock();
+        match state.phase {
+            Phase::Replied => {}
+            Phase::Closed(_) => return Err(Status::CONNECTION_ABORTED),
+            _ => return Err(Status::CONNECTION_INVALID),
+        }
+        let (Some(id), Some(core)) = (state.id.clone(), state.core.clone()) else {
+            return Err(Status::CONNECTION_INVALID);
+        };
+        if !self.is_iwarp() {
+            self.make_ready(&id, &core, &state.terms)?;
+            id.establish().map_err(|_| Status::IO_TIMEOUT)?;
+        }
+        core.set_ready(state.terms.outbound_reads);
+        self.set_connected(&mut state);
+        drop(state);
+        // SAFETY: passed on to the caller.
+        unsafe { self.file().begin(ov) }.complete(Status::SUCCESS.0, 0);
+        Ok(())
+    }
+
+    /// Accepts the connection that a peer asked for (`Accept`). Completes when it is up.
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn accept(&self, queue_pair: &QueuePair, offer: Offer<'_>, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
+        if offer.private_data.len() > self.adapter().limits().info.max_callee_data as usize {
+            return Err(Status::INVALID_BUFFER_SIZE);
+        }
+        let core = self.own(queue_pair)?;
+        let mut state = self.lock();
+        match state.phase {
+            Phase::Requested => {}
+            Phase::Closed(_) => return Err(Status::CONNECTION_ABORTED),
+            Phase::Connected | Phase::Accepting | Phase::Replied => return Err(Status::CONNECTION_ACTIVE),
+            _ => return Err(Status::CONNECTION_INVALID),
+        }
+        let Some(id) = state.id.clone() else { return Err(Status::CONNECTION_INVALID) };
+        let mut terms = self.terms(offer);
+        // No more than the peer offers.
+        terms.inbound_reads = terms.inbound_reads.min(state.terms.inbound_reads);
+        terms.outbound_reads = terms.outbound_reads.min(state.terms.outbound_reads);
+        core.attach(&self.this)?;
+        let accepted = core.use_port(id.port_num()).and_then(|()| {
+            if !self.is_iwarp() {
+                self.make_ready(&id, core, &terms)?;
+            }
+            // SAFETY: passed on to the caller.
+            state.establishing = Some(unsafe { self.file().begin(ov) });
+            state.phase = Phase::Accepting;
+            id.accept(param(core, &terms)).map_err(|_| Status::CONNECTION_ABORTED)
+        });
+        match accepted {
+            Ok(()) => {
+                state.core = Some(core.clone());
+                core.set_ready(terms.outbound_reads);
+                Ok(())
+            }
+            Err(status) => {
+                core.detach();
+                let Some(request) = state.establishing.take() else { return Err(status) };
+                state.phase = Phase::Closed(End::Abandoned);
+                drop(state);
+                request.complete(status.0, 0);
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses the peer that asked for, or has accepted, a connection (`Reject`).
+    pub fn reject(&self, private_data: &[u8]) -> Result<()> {
+        self.adapter().check()?;
+        if private_data.len() > self.adapter().limits().info.max_callee_data as usize {
+            return Err(Status::INVALID_BUFFER_SIZE);
+        }
+        let mut state = self.lock();
+        let replied = match state.phase {
+            Phase::Requested => false,
+            Phase::Replied => true,
+            Phase::Closed(_) => return Err(Status::CONNECTION_ABORTED),
+            _ => return Err(Status::CONNECTION_INVALID),
+        };
+        let id = state.id.clone().ok_or(Status::CONNECTION_INVALID)?;
+        if replied && self.is_iwarp() {
+            // Too late for a refusal on the wire: the connection is up.
+            let mut after = state.close(End::Local);
+            state.phase = Phase::Refused;
+            after.hang_up = Some(id);
+            drop(state);
+            after.run();
+            return Ok(());
+        }
+        if let Some(core) = state.core.take() {
+            core.detach();
+        }
+        state.phase = Phase::Refused;
+        drop(state);
+        id.reject(private_data).map_err(|_| Status::CONNECTION_ABORTED)
+    }
+
+    /// Moves the queue pair to where it can send and receive.
+    fn make_ready(&self, id: &Id, core: &Core, terms: &Terms) -> Result<()> {
+        core.use_port(id.port_num())?;
+        let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTR)?;
+        attr.max_dest_rd_atomic = terms.inbound_reads as u8;
+        attr.min_rnr_timer = if core.is_shared() { SHARED_NOT_READY_TIMER } else { RECEIVER_NOT_READY_TIMER };
+        core.qp.modify(&attr, mask)?;
+        let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTS)?;
+        attr.max_rd_atomic = terms.outbound_reads as u8;
+        core.qp.modify(&attr, mask)?;
+        Ok(())
+    }
+
+    pub(super) fn set_connected(&self, state: &mut State) {
+        state.phase = Phase::Connected;
+        self.file().expect_events();
+    }
+
+    /// The way to the peer is known: ask it.
+    pub(super) fn send_request(&self, state: &mut State) -> Aftermath {
+        let (Some(id), Some(core)) = (state.id.clone(), state.core.clone()) else {
+            return Aftermath::default();
+        };
+        if id.verbs() != self.adapter().context().as_ptr() {
+            return state.connect_failed(Status::INVALID_ADDRESS);
+        }
+        if self.is_iwarp() {
+            self.send_request_from_worker(id, core, &state.terms);
+            return Aftermath::default();
+        }
+        let sent = core.use_port(id.port_num()).and_then(|()| Ok(id.connect(param(&core, &state.terms))?));
+        match sent {
+            Ok(()) => Aftermath::default(),
+            Err(status) => state.connect_failed(status),
+        }
+    }
+
+    /// An iWARP driver may connect its TCP socket, for minutes, inside the call.
+    fn send_request_from_worker(&self, id: Arc<Id>, core: Arc<Core>, terms: &Terms) {
+        let this = self.this.clone();
+        let terms = Terms { private_data: terms.private_data.clone(), ..*terms };
+        let ask = move || {
+            let connected = with_limit(CONNECT_LIMIT, || id.connect(param(&core, &terms)));
+            let Err(error) = connected else { return };
+            let Some(this) = this.upgrade() else { return };
+            let mut state = this.lock();
+            // The attempt may have been given up meanwhile.
+            if state.phase != Phase::Connecting
+                || !state.id.as_ref().is_some_and(|current| Arc::ptr_eq(current, &id))
+            {
+                return;
+            }
+            let status = match error.raw_os_error() {
+                Some(libc::EINTR) => Status::IO_TIMEOUT,
+                _ => error.into(),
+            };
+            let after = state.connect_failed(status);
+            drop(state);
+            after.run();
+        };
+        let worker = std::thread::Builder::new().name("nd-connect".into()).spawn(ask);
+        if let Err(error) = worker {
+            tracing::warn!(%error, "no thread to connect from");
+        }
+    }
+}
+
+/// The connection parameters that `terms` come to.
+fn param<'a>(core: &Core, terms: &'a Terms) -> ConnectParam<'a> {
+    ConnectParam {
+        private_data: &terms.private_data,
+        responder_resources: terms.inbound_reads as u8,
+        initiator_depth: terms.outbound_reads as u8,
+        retry_count: RETRIES,
+        rnr_retry_count: if core.is_shared() { FOR_EVER } else { RECEIVER_NOT_READY_RETRIES },
+        srq: core.is_shared(),
+        qp_num: core.number(),
+    }
+}

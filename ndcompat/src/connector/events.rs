@@ -1,0 +1,95 @@
+//! What the connection manager's events mean to a connector.
+
+use super::Connector;
+use super::establishing::RESOLVE_TIMEOUT_MS;
+use crate::connection::{Aftermath, End, Happening, Phase, State, Terms};
+use crate::overlapped_file::ConnectionHandler;
+use crate::status::Status;
+use crate::verbs::{Event, EventKind};
+
+impl Connector {
+    fn happened(&self, state: &mut State, event: Happening) -> Aftermath {
+        match (state.phase, event.kind) {
+            (_, EventKind::TimewaitExit | EventKind::AddrChange) => Aftermath::default(),
+            (Phase::Connecting, EventKind::AddrResolved) => match &state.id {
+                Some(id) if id.resolve_route(RESOLVE_TIMEOUT_MS).is_err() => {
+                    state.connect_failed(Status::HOST_UNREACHABLE)
+                }
+                _ => Aftermath::default(),
+            },
+            (Phase::Connecting, EventKind::RouteResolved) => self.send_request(state),
+            (Phase::Connecting, EventKind::ConnectResponse | EventKind::Established) => {
+                state.terms = self.agreed(&state.terms, event.terms);
+                state.phase = Phase::Replied;
+                let mut after = Aftermath::default();
+                after.complete(state.establishing.take(), Status::SUCCESS);
+                after
+            }
+            (Phase::Connecting, _) => {
+                let status = event.connect_failure();
+                state.terms = event.terms;
+                state.connect_failed(status)
+            }
+            (Phase::Accepting, EventKind::Established) => {
+                self.set_connected(state);
+                let mut after = Aftermath::default();
+                after.complete(state.establishing.take(), Status::SUCCESS);
+                after
+            }
+            // The peer may use and leave the connection before it is known here to be up.
+            (Phase::Accepting, EventKind::Disconnected) => {
+                let established = state.establishing.take();
+                let mut after = state.close(End::Peer);
+                after.completions.splice(0..0, established.map(|request| (request, Status::SUCCESS)));
+                after
+            }
+            (Phase::Accepting, _) => state.accept_failed(event.connect_failure()),
+            (Phase::Connected, EventKind::Disconnected) => {
+                self.file().no_more_events();
+                state.close(End::Peer)
+            }
+            (Phase::Disconnecting, EventKind::Disconnected) => {
+                self.file().no_more_events();
+                let timed_out = event.status == -libc::ETIMEDOUT;
+                let request = state.disconnecting.take();
+                let mut after = state.close(End::Local);
+                after.hang_up = None;
+                after.complete(request, if timed_out { Status::IO_TIMEOUT } else { Status::SUCCESS });
+                after
+            }
+            (Phase::Requested | Phase::Replied, EventKind::ConnectResponse | EventKind::Established) => {
+                Aftermath::default()
+            }
+            (Phase::Requested | Phase::Replied, _) => state.close(End::Abandoned),
+            _ => Aftermath::default(),
+        }
+    }
+
+    /// What holds after the peer's answer: no more than either side said.
+    fn agreed(&self, mine: &Terms, mut peer: Terms) -> Terms {
+        if self.adapter().limits().quirks.reply_limits_swapped {
+            std::mem::swap(&mut peer.inbound_reads, &mut peer.outbound_reads);
+        }
+        Terms {
+            private_data: peer.private_data,
+            inbound_reads: mine.inbound_reads.min(peer.inbound_reads),
+            outbound_reads: mine.outbound_reads.min(peer.outbound_reads),
+        }
+    }
+}
+
+impl ConnectionHandler for Connector {
+    fn event(&self, event: Event) {
+        let happening = Happening::new(&event);
+        // Destroying an id waits for its events to be acknowledged, and an event may bring that about.
+        drop(event);
+        tracing::debug!(kind = ?happening.kind, status = happening.status, "connection event");
+        if happening.kind == EventKind::DeviceRemoval {
+            return self.adapter().removed();
+        }
+        let mut state = self.lock();
+        let after = self.happened(&mut state, happening);
+        drop(state);
+        after.run();
+    }
+}
