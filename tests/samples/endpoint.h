@@ -229,8 +229,8 @@ public:
         CHECK(m_pair->Read(buffer, &sge, 1, remoteAddress, remoteToken, 0));
     }
 
-    // Waits for one message; it has landed in the buffer that PostReceive was given. Returns its length, or 0 (no message
-    // of the samples is empty) when the connection has ended.
+    // Waits for one message; it has landed in the buffer that PostReceive was given. Returns its length (the last
+    // one's, if several had come), or 0 (no message is empty) when the connection has ended.
     ULONG WaitReceive()
     {
         while (m_received == 0)
@@ -304,7 +304,6 @@ private:
             REQUIRE(static_cast<char*>(result.RequestContext) >= m_memory);
             if (result.RequestType == Nd2RequestTypeReceive)
             {
-                REQUIRE(m_received == 0);
                 m_received++;
                 m_receivedLength = result.BytesTransferred;
             }
