@@ -292,3 +292,13 @@ pub fn connected() -> (Client, Client) {
     connect(&active, &passive);
     (active, passive)
 }
+
+/// That messages pass between two connected clients.
+pub fn messages_pass(active: &Client, passive: &Client) {
+    assert_eq!(passive.receive(71, 32), Status::SUCCESS);
+    assert_eq!(active.send(72, 32, 0), Status::SUCCESS);
+    for (end, context) in [(active, 72), (passive, 71)] {
+        let result = end.result();
+        assert_eq!((result.status, result.request_context), (Status::SUCCESS, context));
+    }
+}

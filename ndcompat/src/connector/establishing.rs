@@ -7,6 +7,7 @@ use crate::queue_pair::{Core, QueuePair};
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id, SockAddr};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 use win32::io::Overlapped;
@@ -61,6 +62,9 @@ impl Connector {
             }
             (None, None) => return Err(Status::ADDRESS_NOT_ASSOCIATED),
         };
+        if state.bound.is_some_and(|source| is_unrouted(source, destination)) {
+            return Err(Status::NETWORK_UNREACHABLE);
+        }
         core.attach(&self.this)?;
         if let Err(error) = id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS) {
             core.detach();
@@ -260,6 +264,16 @@ impl Connector {
             tracing::warn!(%error, "no thread to connect from");
         }
     }
+}
+
+/// Whether no route leads from `source` to `destination`.
+///
+/// The kernel's connection manager, once bound to a device, takes such a destination for a neighbour and asks it for a
+/// minute. Nothing is sent to find out.
+fn is_unrouted(source: SockAddr, destination: SockAddr) -> bool {
+    let socket = UdpSocket::bind(SocketAddr::from(source.with_port(0)));
+    let connected = socket.and_then(|socket| socket.connect(SocketAddr::from(destination)));
+    connected.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
 }
 
 /// The connection parameters that `terms` come to.
