@@ -4,7 +4,6 @@ use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RequestType, op_flags};
 use ndcompat_tests::{End, Operation, Pair, adapter, address, address6, is_siw, listen};
-use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -243,21 +242,4 @@ fn a_full_backlog_refuses_newcomers() {
     assert_eq!(request.wait(), Status::SUCCESS, "the first is still there");
     assert_eq!(refused(&mut connects), 2);
     drop(ends);
-}
-
-#[test]
-fn a_silent_address_is_given_up() {
-    // A neighbour's address that nobody has.
-    let IpAddr::V4(here) = address().ip() else { panic!("{} is no IPv4 address", address()) };
-    let silent = SocketAddr::new((u32::from(here) ^ 0x40).to_be_bytes().into(), 9).into();
-    let adapter = adapter();
-    let end = End::new(&adapter, 1);
-    end.connector.bind(address()).unwrap();
-    let mut connect = end.operation();
-    let begin = Instant::now();
-    // SAFETY: waited for.
-    unsafe { end.connector.connect(&end.queue_pair, silent, Offer::default(), connect.ov()).unwrap() };
-    let status = connect.wait();
-    assert!([Status::IO_TIMEOUT, Status::HOST_UNREACHABLE].contains(&status), "{status}");
-    assert!(begin.elapsed() < Duration::from_secs(140));
 }

@@ -4,6 +4,7 @@ use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat_tests::{End, adapter, address, listen};
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 #[test]
 fn r09_connects_again_after_a_timeout() {
@@ -19,10 +20,12 @@ fn r09_connects_again_after_a_timeout() {
     let (mut connect, mut request) = (active.operation(), passive.operation());
     let (mut complete, mut accept) = (active.operation(), passive.operation());
     let (listener, at) = listen(&adapter, &passive.file, address());
+    let begin = Instant::now();
     // SAFETY: all are waited for.
     unsafe {
         active.connector.connect(&active.queue_pair, silent, Offer::default(), connect.ov()).unwrap();
         assert_eq!(connect.wait(), Status::IO_TIMEOUT);
+        assert!(begin.elapsed() < Duration::from_secs(140), "given up in the end");
         assert!(active.try_completion().is_none(), "the receives are still there");
         let offer = Offer { private_data: b"again", ..Offer::default() };
         listener.connection_request(&passive.connector, request.ov()).unwrap();
