@@ -4,6 +4,7 @@
 //! requests run on the Win32 runtime's I/O manager ([`win32::io`]), which this crate serves as a driver would.
 
 pub mod adapter;
+pub mod buffer;
 mod completion;
 pub mod completion_queue;
 mod connection;
@@ -13,6 +14,7 @@ pub mod listener;
 pub mod memory_region;
 pub mod memory_window;
 mod notification;
+pub mod operation;
 mod overlapped_file;
 mod patience;
 pub mod provider;
@@ -26,11 +28,13 @@ pub mod verbs;
 mod work_request;
 
 pub use adapter::Adapter;
+pub use buffer::{Buffer, RemoteMemory};
 pub use completion_queue::CompletionQueue;
 pub use connector::Connector;
 pub use listener::Listener;
 pub use memory_region::MemoryRegion;
 pub use memory_window::MemoryWindow;
+pub use operation::Operation;
 pub use queue_pair::{QueuePair, QueuePairConfig};
 pub use shared_receive_queue::{SharedReceiveQueue, SharedReceiveQueueConfig};
 pub use status::{Result, Status};

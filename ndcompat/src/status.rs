@@ -7,7 +7,7 @@ use std::io;
 ///
 /// Zero and positive values are successes (`ND_SUCCESS`, `ND_TIMEOUT`, `ND_PENDING`), negative ones warnings and errors.
 #[repr(transparent)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Status(pub i32);
 
 /// The result of a call into the engine; the error is never a success status.

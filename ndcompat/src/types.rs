@@ -47,7 +47,7 @@ pub enum RequestType {
 
 /// `ND2_RESULT`: one completion, as `GetResults` returns it.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Completion {
     /// Outcome of the request.
     pub status: Status,
