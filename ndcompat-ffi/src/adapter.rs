@@ -116,7 +116,8 @@ unsafe extern "C" fn create_overlapped_file(this: *mut c_void, out: *mut RawHand
         match inner(this).create_overlapped_file() {
             Ok(file) => {
                 *out = file.handle();
-                Status::SUCCESS.0
+                // There is a limit to handles, too.
+                if *out == RawHandle::NULL { Status::NO_MEMORY.0 } else { Status::SUCCESS.0 }
             }
             Err(status) => {
                 *out = RawHandle::NULL;

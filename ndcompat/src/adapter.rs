@@ -84,7 +84,7 @@ impl Adapter {
     /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
     pub fn create_overlapped_file(&self) -> Result<Arc<File>> {
         self.check()?;
-        let file = File::new()?;
+        let file = File::new().map_err(|_| Status::NO_MEMORY)?;
         // As the SPI asks. Requests answer ND_PENDING and complete later, so the first has nothing to skip.
         file.add_notification_modes(SKIP_PORT_ON_SUCCESS | SKIP_SET_EVENT);
         Ok(file)

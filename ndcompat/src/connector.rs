@@ -44,6 +44,8 @@ pub(crate) struct Incoming {
 
 impl Connector {
     pub(crate) fn new(file: Arc<AdapterFile>) -> Result<Arc<Connector>> {
+        // Opened now, so that what follows finds it, going included.
+        file.connections()?;
         let connector = Arc::new_cyclic(|this: &Weak<Connector>| Connector {
             this: this.clone(),
             file,

@@ -36,6 +36,8 @@ struct State {
 
 impl Listener {
     pub(crate) fn new(file: Arc<AdapterFile>) -> Result<Arc<Listener>> {
+        // Opened now, so that what follows finds it, going included.
+        file.connections()?;
         let listener = Arc::new(Listener { file, cookie: next_cookie(), state: Mutex::default() });
         listener.channel()?.add(listener.cookie, Arc::downgrade(&listener) as _);
         listener.file().add_canceller(Arc::downgrade(&listener) as _);

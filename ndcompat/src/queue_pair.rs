@@ -129,10 +129,7 @@ impl QueuePair {
             },
             cookie: 0,
         })
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
-            _ => Status::INSUFFICIENT_RESOURCES,
-        })?;
+        .map_err(|error| Status::of_creation(&error))?;
         qp.to_init(1, ACCESS)?;
         let limits = PostLimits {
             max_initiator_sge,

@@ -90,7 +90,7 @@ impl SharedReceiveQueue {
         let max_sge = config.max_sge.max(1);
         let places = limits.shared_receive_places(config.depth);
         let srq = verbs::SharedReceiveQueue::create(adapter.pd(), places, max_sge, 0)
-            .map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
+            .map_err(|error| Status::of_creation(&error))?;
         let mut state = State {
             contexts: Vec::new(),
             free: Vec::new(),
@@ -173,9 +173,14 @@ impl SharedReceiveQueue {
     pub unsafe fn notify(&self, ov: *mut Overlapped) -> Result<()> {
         self.adapter().check()?;
         let mut state = self.shared.lock();
+        // First what can fail: a call that fails leaves no request behind.
+        self.shared.arm(&mut state)?;
         // SAFETY: passed on to the caller.
         state.waiting.push(unsafe { self.file().begin(ov) });
-        self.shared.watch_level(state)
+        let low = state.low();
+        drop(state);
+        complete(low, Status::SUCCESS);
+        Ok(())
     }
 
     /// Completes all pending notifications with `ND_CANCELED`.
@@ -237,17 +242,22 @@ impl Shared {
 
     /// Completes what waits for a low queue if it is low, and otherwise has the device watch its level.
     fn watch_level(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
-        if state.waiting.is_empty() || state.threshold == 0 {
-            return Ok(());
+        if !state.waiting.is_empty() {
+            self.arm(&mut state)?;
         }
         let low = state.low();
-        if low.is_empty() {
+        drop(state);
+        complete(low, Status::SUCCESS);
+        Ok(())
+    }
+
+    /// Has the device watch the level, unless the queue is low already or nobody is to be told.
+    fn arm(&self, state: &mut State) -> Result<()> {
+        if state.threshold != 0 && state.outstanding() >= state.threshold {
             // The device sees a receive used before its completion is reaped here.
             self.srq.set_limit(state.threshold)?;
             state.armed = true;
         }
-        drop(state);
-        complete(low, Status::SUCCESS);
         Ok(())
     }
 

@@ -122,6 +122,14 @@ impl Status {
             _ => Status::UNSUCCESSFUL,
         }
     }
+
+    /// What it means that the device could not create a queue whose sizes are within the adapter's limits.
+    pub(crate) fn of_creation(error: &io::Error) -> Status {
+        match error.raw_os_error().map(Status::from_errno) {
+            Some(status @ (Status::DEVICE_REMOVED | Status::NOT_SUPPORTED)) => status,
+            _ => Status::INSUFFICIENT_RESOURCES,
+        }
+    }
 }
 
 impl From<io::Error> for Status {

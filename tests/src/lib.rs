@@ -9,9 +9,11 @@ mod end;
 pub mod lab;
 pub mod library;
 mod operation;
+mod shown;
 
 pub use end::{End, Memory, Pair, QUEUE_DEPTH, listen};
 pub use operation::Operation;
+pub use shown::shows;
 
 use ndcompat::verbs::SockAddr;
 use ndcompat::{Adapter, provider};

@@ -1,0 +1,475 @@
+//! Statuses for which a device must fail.
+
+use double::{CmEvent, Side, complete_with, fail, raise_async, remove_device, replace_event, turn};
+use ndcompat::Status;
+use ndcompat::verbs::bindings::*;
+use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, open};
+use ndcompat_tests::com::{
+    Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, MemoryWindow, QueuePair,
+    SharedReceiveQueue, create,
+};
+use ndcompat_tests::{address, shows};
+use std::ptr::{null, null_mut};
+use win32::object::RawHandle;
+
+/// `ND_CQ_NOTIFY_ANY`
+const ANY: u32 = 1;
+/// `ND_OP_FLAG_ALLOW_WRITE`
+const ALLOW_WRITE: u32 = 0x10;
+
+fn status<I: Interface>(made: Result<Com<I>, Status>) -> Status {
+    made.err().unwrap_or(Status::SUCCESS)
+}
+
+/// Calls each method of an adapter that creates something, with working arguments; `queue` and `shared` are of it.
+fn create_all(client: &Client, shared: &Com<SharedReceiveQueue>) -> Vec<(&'static str, Status)> {
+    let (adapter, file, queue) = (&client.adapter, client.file, client.completion_queue.as_ptr());
+    let (none, shared) = (null_mut(), shared.as_ptr());
+    let mut handle = RawHandle::NULL;
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let queues =
+            create::<CompletionQueue>(|iid, out| adapter.create_completion_queue(iid, file, 4, 0, 0, out));
+        let regions = create::<MemoryRegion>(|iid, out| adapter.create_memory_region(iid, file, out));
+        let windows = create::<MemoryWindow>(|iid, out| adapter.create_memory_window(iid, out));
+        let shared_queues = create::<SharedReceiveQueue>(|iid, out| {
+            adapter.create_shared_receive_queue(iid, file, 4, 1, 0, 0, 0, out)
+        });
+        let pairs = create::<QueuePair>(|iid, out| {
+            adapter.create_queue_pair(iid, queue, queue, none, 1, 1, 1, 1, 0, out)
+        });
+        let sharing = create::<QueuePair>(|iid, out| {
+            adapter.create_queue_pair_with_srq(iid, queue, queue, shared, none, 1, 1, 0, out)
+        });
+        let connectors = create::<Connector>(|iid, out| adapter.create_connector(iid, file, out));
+        let listeners = create::<Listener>(|iid, out| adapter.create_listener(iid, file, out));
+        vec![
+            ("IND2Adapter::CreateOverlappedFile", adapter.create_overlapped_file(&mut handle)),
+            ("IND2Adapter::CreateCompletionQueue", status(queues)),
+            ("IND2Adapter::CreateMemoryRegion", status(regions)),
+            ("IND2Adapter::CreateMemoryWindow", status(windows)),
+            ("IND2Adapter::CreateSharedReceiveQueue", status(shared_queues)),
+            ("IND2Adapter::CreateQueuePair", status(pairs)),
+            ("IND2Adapter::CreateQueuePairWithSrq", status(sharing)),
+            ("IND2Adapter::CreateConnector", status(connectors)),
+            ("IND2Adapter::CreateListener", status(listeners)),
+        ]
+    }
+}
+
+fn shared_queue(client: &Client, threshold: u32) -> Com<SharedReceiveQueue> {
+    // SAFETY: the arguments are valid.
+    create(|iid, out| unsafe {
+        client.adapter.create_shared_receive_queue(iid, client.file, 4, 1, threshold, 0, 0, out)
+    })
+    .unwrap()
+}
+
+#[test]
+fn devices_without_room() {
+    let _turn = turn();
+    let client = Client::new();
+    let shared = shared_queue(&client, 0);
+    let wanted = [
+        ("IND2Adapter::CreateCompletionQueue", "ibv_create_cq"),
+        ("IND2Adapter::CreateSharedReceiveQueue", "ibv_create_srq"),
+        ("IND2Adapter::CreateQueuePair", "ibv_create_qp"),
+        ("IND2Adapter::CreateQueuePairWithSrq", "ibv_create_qp"),
+    ];
+    for (method, function) in wanted {
+        // All methods are called; the device fails the first that needs the function.
+        let skipped = usize::from(method.ends_with("Srq"));
+        for _ in 0..=skipped {
+            fail(function, libc::ENOMEM);
+        }
+        let given = create_all(&client, &shared);
+        let (_, given) = given.into_iter().find(|(name, _)| *name == method).unwrap();
+        shows(method, given, Status::INSUFFICIENT_RESOURCES);
+    }
+    assert!(create_all(&client, &shared).iter().all(|(_, given)| *given == Status::SUCCESS));
+}
+
+#[test]
+fn devices_without_shared_receive_queues() {
+    let _turn = turn();
+    let client = Client::new();
+    let (shared, queue) = (shared_queue(&client, 0), client.completion_queue.as_ptr());
+    fail("ibv_create_qp", libc::EOPNOTSUPP);
+    // SAFETY: the arguments are valid.
+    let made = create::<QueuePair>(|iid, out| unsafe {
+        client.adapter.create_queue_pair_with_srq(
+            iid,
+            queue,
+            queue,
+            shared.as_ptr(),
+            null_mut(),
+            1,
+            1,
+            0,
+            out,
+        )
+    });
+    shows("IND2Adapter::CreateQueuePairWithSrq", status(made), Status::NOT_SUPPORTED);
+}
+
+#[test]
+fn no_descriptors_left() {
+    let _turn = turn();
+    let adapter = open();
+    let file = ndcompat_tests::client::file(&adapter);
+    // SAFETY: the arguments are valid.
+    unsafe {
+        // The first object on a file opens the file's channel.
+        fail("rdma_create_event_channel", libc::EMFILE);
+        let made = create::<Connector>(|iid, out| adapter.create_connector(iid, file, out));
+        shows("IND2Adapter::CreateConnector", status(made), Status::INSUFFICIENT_RESOURCES);
+        fail("rdma_create_event_channel", libc::EMFILE);
+        let made = create::<Listener>(|iid, out| adapter.create_listener(iid, file, out));
+        shows("IND2Adapter::CreateListener", status(made), Status::INSUFFICIENT_RESOURCES);
+
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
+        let none = libc::rlimit { rlim_cur: 0, ..limit };
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &none), 0);
+        let mut other = RawHandle::NULL;
+        let made = adapter.create_overlapped_file(&mut other);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
+        shows("IND2Adapter::CreateOverlappedFile", made, Status::NO_MEMORY);
+        ndcompat_tests::library::CloseHandle(file);
+    }
+}
+
+#[test]
+fn registrations_that_fail() {
+    let _turn = turn();
+    let client = Client::new();
+    let region: Com<MemoryRegion> =
+        // SAFETY: the arguments are valid.
+        create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap();
+    let method = "IND2MemoryRegion::Register";
+    for (errno, wanted) in [
+        (libc::ENOMEM, Status::INSUFFICIENT_RESOURCES),
+        (libc::EFAULT, Status::ACCESS_VIOLATION),
+        (libc::EIO, Status::DEVICE_REMOVED),
+    ] {
+        let mut ov = Ov::new();
+        fail("ibv_reg_mr", errno);
+        // SAFETY: the memory lives as long as the client.
+        unsafe { region.register(client.memory.as_ptr().cast(), 64, 0, ov.ptr()) };
+        shows(method, ov.wait(&region), wanted);
+    }
+}
+
+#[test]
+fn completion_queues_that_fail() {
+    let _turn = turn();
+    let method = "IND2CompletionQueue::Notify";
+    let client = Client::new();
+    let queue = &client.completion_queue;
+    let (mut ov, mut later) = (Ov::new(), Ov::new());
+    // SAFETY: the OVERLAPPEDs are waited for.
+    unsafe {
+        assert_eq!(queue.notify(ANY, ov.ptr()), Status::PENDING);
+        raise_async(IBV_EVENT_CQ_ERR);
+        shows(method, ov.wait(queue), Status::BUFFER_OVERFLOW);
+        shows(method, queue.notify(ANY, later.ptr()), Status::BUFFER_OVERFLOW);
+        let other = Client::new();
+        let queue = &other.completion_queue;
+        fail("req_notify_cq", libc::EIO);
+        assert_eq!(queue.notify(ANY, ov.ptr()), Status::PENDING);
+        shows(method, ov.wait(queue), Status::INTERNAL_ERROR);
+        let third = Client::new();
+        fail("ibv_resize_cq", libc::ENOMEM);
+        let resized = third.completion_queue.resize(200);
+        shows("IND2CompletionQueue::Resize", resized, Status::INSUFFICIENT_RESOURCES);
+        assert_eq!(third.completion_queue.resize(200), Status::SUCCESS);
+        assert_eq!(third.completion_queue.notify(0, ov.ptr()), Status::PENDING, "only errors");
+        raise_async(IBV_EVENT_QP_FATAL);
+        assert_eq!(third.completion_queue.get_overlapped_result(ov.ptr(), 0), Status::PENDING);
+        third.completion_queue.cancel_overlapped_requests();
+        assert_eq!(ov.wait(&third.completion_queue), Status::CANCELED);
+    }
+}
+
+#[test]
+fn shared_receive_queues_that_fail() {
+    let _turn = turn();
+    let client = Client::new();
+    let queue = shared_queue(&client, 2);
+    let (method, sge) = ("IND2SharedReceiveQueue::Notify", client.sge(0, 8));
+    let mut ov = Ov::new();
+    // SAFETY: nothing is received; the OVERLAPPED is waited for.
+    unsafe {
+        for _ in 0..4 {
+            assert_eq!(queue.receive(null_mut(), &sge, 1), Status::SUCCESS);
+        }
+        fail("ibv_modify_srq", libc::ENOMEM);
+        shows(method, queue.notify(ov.ptr()), Status::INSUFFICIENT_RESOURCES);
+        assert_eq!(ov.internal(), Ov::new().internal(), "a call that fails has not touched the OVERLAPPED");
+        assert_eq!(queue.notify(ov.ptr()), Status::PENDING);
+        raise_async(IBV_EVENT_SRQ_ERR);
+        shows(method, ov.wait(&queue), Status::UNSUCCESSFUL);
+        fail("ibv_modify_srq", libc::ENOMEM);
+        shows("IND2SharedReceiveQueue::Modify", queue.modify(16, 0), Status::INSUFFICIENT_RESOURCES);
+    }
+}
+
+#[test]
+fn ports_run_out() {
+    let _turn = turn();
+    let client = Client::new();
+    let (raw, length) = address().to_raw();
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let listener: Com<Listener> =
+            create(|iid, out| client.adapter.create_listener(iid, client.file, out)).unwrap();
+        fail("rdma_bind_addr", libc::EADDRINUSE);
+        shows("IND2Connector::Bind", client.bind(), Status::TOO_MANY_ADDRESSES);
+        let method = "IND2Listener::Bind";
+        fail("rdma_bind_addr", libc::EADDRINUSE);
+        shows(method, listener.bind(raw.as_ptr().cast(), length), Status::TOO_MANY_ADDRESSES);
+        fail("rdma_bind_addr", libc::ENOMEM);
+        shows(method, listener.bind(raw.as_ptr().cast(), length), Status::INSUFFICIENT_RESOURCES);
+        assert_eq!(listener.bind(raw.as_ptr().cast(), length), Status::SUCCESS);
+        fail("rdma_listen", libc::ENOMEM);
+        shows("IND2Listener::Listen", listener.listen(0), Status::INSUFFICIENT_RESOURCES);
+    }
+}
+
+fn event(kind: rdma_cm_event_type, status: i32) -> CmEvent {
+    CmEvent { kind, status, data: Vec::new() }
+}
+
+#[test]
+fn ways_that_lead_nowhere() {
+    let _turn = turn();
+    let passive = Client::new();
+    let (_listener, at) = listen_on(&passive.adapter, passive.file);
+    for (instead_of, kind, errno, wanted) in [
+        (
+            RDMA_CM_EVENT_ADDR_RESOLVED,
+            RDMA_CM_EVENT_ADDR_ERROR,
+            libc::ENETUNREACH,
+            Status::NETWORK_UNREACHABLE,
+        ),
+        (RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, libc::ETIMEDOUT, Status::HOST_UNREACHABLE),
+        (
+            RDMA_CM_EVENT_ROUTE_RESOLVED,
+            RDMA_CM_EVENT_ROUTE_ERROR,
+            libc::EHOSTUNREACH,
+            Status::HOST_UNREACHABLE,
+        ),
+        (RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_UNREACHABLE, libc::ETIMEDOUT, Status::IO_TIMEOUT),
+    ] {
+        let client = Client::on(&passive.adapter);
+        let mut ov = Ov::new();
+        assert_eq!(client.bind(), Status::SUCCESS);
+        replace_event(instead_of, Some(event(kind, -errno)));
+        assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
+        shows("IND2Connector::Connect", ov.wait(&client.connector), wanted);
+        // The attempt may be repeated, and this time works.
+        assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
+        // SAFETY: no arguments.
+        unsafe { client.connector.cancel_overlapped_requests() };
+        assert_eq!(ov.wait(&client.connector), Status::CANCELED);
+    }
+}
+
+/// A peer's request that is answered, where `before` prepares what is to go wrong.
+fn accept_with(before: impl FnOnce(&Client, &Client)) -> (Status, Status) {
+    let adapter = open();
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    let (listener, at) = listen_on(&adapter, passive.file);
+    let (mut request, mut asked, mut accept, mut complete) = (Ov::new(), Ov::new(), Ov::new(), Ov::new());
+    assert_eq!(active.bind(), Status::SUCCESS);
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
+        assert_eq!(active.connect(at, b"", &mut asked), Status::PENDING);
+        assert_eq!(request.wait(&listener), Status::SUCCESS);
+        before(&active, &passive);
+        let mut accepted = passive.accept(b"", &mut accept);
+        if accepted != Status::PENDING {
+            return (accepted, Status::PENDING);
+        }
+        let mut completed = asked.wait(&active.connector);
+        if completed == Status::SUCCESS {
+            completed = active.connector.complete_connect(complete.ptr());
+        }
+        if completed == Status::PENDING {
+            completed = complete.wait(&active.connector);
+            accepted = accept.wait(&passive.connector);
+        }
+        (accepted, completed)
+    }
+}
+
+#[test]
+fn connections_that_do_not_come_up() {
+    let _turn = turn();
+    let (accept, complete) = ("IND2Connector::Accept", "IND2Connector::CompleteConnect");
+    let (_, completed) = accept_with(|_, _| fail("rdma_establish", libc::ETIMEDOUT));
+    shows(complete, completed, Status::IO_TIMEOUT);
+    let late = event(RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT);
+    let (accepted, _) = accept_with(|_, _| replace_event(RDMA_CM_EVENT_ESTABLISHED, Some(late)));
+    shows(accept, accepted, Status::IO_TIMEOUT);
+    let (accepted, completed) = accept_with(|_, _| ());
+    shows(accept, accepted, Status::SUCCESS);
+    shows(complete, completed, Status::SUCCESS);
+}
+
+#[test]
+fn peers_that_give_up() {
+    let _turn = turn();
+    for method in ["IND2Connector::Accept", "IND2Connector::Reject"] {
+        let adapter = open();
+        let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+        let (listener, at) = listen_on(&adapter, passive.file);
+        let (mut request, mut asked, mut accept) = (Ov::new(), Ov::new(), Ov::new());
+        assert_eq!(active.bind(), Status::SUCCESS);
+        // SAFETY: all are waited for.
+        let given = unsafe {
+            listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
+            assert_eq!(active.connect(at, b"", &mut asked), Status::PENDING);
+            assert_eq!(request.wait(&listener), Status::SUCCESS);
+            match method {
+                "IND2Connector::Accept" => {
+                    fail("rdma_accept", libc::EINVAL);
+                    assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
+                    accept.wait(&passive.connector)
+                }
+                _ => {
+                    fail("rdma_reject", libc::EINVAL);
+                    passive.connector.reject(null(), 0)
+                }
+            }
+        };
+        shows(method, given, Status::CONNECTION_ABORTED);
+        // SAFETY: no arguments.
+        unsafe { active.connector.cancel_overlapped_requests() };
+        asked.wait(&active.connector);
+    }
+}
+
+#[test]
+fn peers_that_do_not_answer_a_disconnect() {
+    let _turn = turn();
+    let method = "IND2Connector::Disconnect";
+    let (active, _passive) = connected();
+    let mut ov = Ov::new();
+    replace_event(RDMA_CM_EVENT_DISCONNECTED, None);
+    shows(method, active.disconnect(&mut ov), Status::PENDING);
+    // SAFETY: no arguments.
+    unsafe { active.connector.cancel_overlapped_requests() };
+    shows(method, ov.wait(&active.connector), Status::CANCELED);
+}
+
+/// What the device may say of a request, and what it means.
+const RESULTS: [(ibv_wc_status, Status); 6] = [
+    (IBV_WC_LOC_LEN_ERR, Status::DATA_OVERRUN),
+    (IBV_WC_LOC_PROT_ERR, Status::ACCESS_VIOLATION),
+    (IBV_WC_INV_EEC_STATE_ERR, Status::INVALID_DEVICE_REQUEST),
+    (IBV_WC_GENERAL_ERR, Status::INTERNAL_ERROR),
+    (IBV_WC_RETRY_EXC_ERR, Status::IO_TIMEOUT),
+    (IBV_WC_REM_ABORT_ERR, Status::REMOTE_ERROR),
+];
+
+#[test]
+fn results_of_every_kind() {
+    let _turn = turn();
+    for (device, wanted) in RESULTS {
+        for method in ["Send", "Receive", "Read", "Write", "Bind", "Invalidate"] {
+            let adapter = open();
+            let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+            connect(&active, &passive);
+            let window: Com<MemoryWindow> =
+                // SAFETY: the arguments are valid.
+                create(|iid, out| unsafe { adapter.create_memory_window(iid, out) }).unwrap();
+            let (pair, sge) = (&active.queue_pair, active.sge(0, 8));
+            let (none, to) = (null_mut(), passive.memory.as_ptr() as u64);
+            // SAFETY: the memory lives; nothing else touches it meanwhile.
+            let (given, context) = unsafe {
+                let token = passive.region.get_remote_token();
+                let bind = || {
+                    let memory = active.memory.as_ptr().cast();
+                    pair.bind(none, active.region.as_ptr(), window.as_ptr(), memory, 8, ALLOW_WRITE)
+                };
+                if method == "Invalidate" {
+                    assert_eq!(bind(), Status::SUCCESS);
+                    assert_eq!(active.result().status, Status::SUCCESS);
+                }
+                assert_eq!(passive.receive(5, 64), Status::SUCCESS);
+                complete_with(if method == "Receive" { Side::Receive } else { Side::Initiator }, device);
+                let posted = match method {
+                    "Read" => pair.read(none, &sge, 1, to, token, 0),
+                    "Write" => pair.write(none, &sge, 1, to, token, 0),
+                    "Bind" => bind(),
+                    "Invalidate" => pair.invalidate(none, window.as_ptr(), 0),
+                    _ => active.send(0, 8, 0),
+                };
+                assert_eq!(posted, Status::SUCCESS);
+                let end = if method == "Receive" { &passive } else { &active };
+                let result = end.result();
+                (result.status, result.request_context)
+            };
+            assert_eq!(context, if method == "Receive" { 5 } else { 0 });
+            shows(&format!("ND2_RESULT::{method}"), given, wanted);
+        }
+    }
+}
+
+#[test]
+fn devices_that_go() {
+    let _turn = turn();
+    let removed = Status::DEVICE_REMOVED;
+    let adapter = open();
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    let _connection = connect(&active, &passive);
+    let (fresh, bound, asked, answered) =
+        (Client::on(&adapter), Client::on(&adapter), Client::on(&adapter), Client::on(&adapter));
+    let (listener, at) = listen_on(&adapter, fresh.file);
+    let shared = shared_queue(&fresh, 2);
+    let region: Com<MemoryRegion> =
+        // SAFETY: the arguments are valid.
+        create(|iid, out| unsafe { adapter.create_memory_region(iid, fresh.file, out) }).unwrap();
+    let [mut notify, mut low, mut wait, mut call, mut request, mut spare] = [(); 6].map(|()| Ov::new());
+    assert_eq!(bound.bind(), Status::SUCCESS);
+    // SAFETY: all OVERLAPPEDs live until they are completed.
+    unsafe {
+        listener.get_connection_request(asked.connector.as_ptr(), request.ptr());
+        assert_eq!(bound.connect(at, b"", &mut call), Status::PENDING);
+        assert_eq!(request.wait(&listener), Status::SUCCESS);
+        assert_eq!(listener.get_connection_request(answered.connector.as_ptr(), wait.ptr()), Status::PENDING);
+        assert_eq!(fresh.completion_queue.notify(ANY, notify.ptr()), Status::PENDING);
+        for _ in 0..4 {
+            assert_eq!(shared.receive(null_mut(), &fresh.sge(0, 8), 1), Status::SUCCESS);
+        }
+        assert_eq!(shared.notify(low.ptr()), Status::PENDING);
+        remove_device();
+
+        shows("IND2CompletionQueue::Notify", notify.wait(&fresh.completion_queue), removed);
+        shows("IND2SharedReceiveQueue::Notify", low.wait(&shared), removed);
+        shows("IND2Listener::GetConnectionRequest", wait.wait(&listener), removed);
+        shows("IND2Connector::Connect", call.wait(&bound.connector), removed);
+        shows("IND2Overlapped::GetOverlappedResult", call.wait(&bound.connector), removed);
+        for (method, given) in create_all(&fresh, &shared) {
+            shows(method, given, removed);
+        }
+        shows("IND2CompletionQueue::Resize", fresh.completion_queue.resize(8), removed);
+        shows("IND2CompletionQueue::Notify", fresh.completion_queue.notify(ANY, spare.ptr()), removed);
+        shows("IND2SharedReceiveQueue::Modify", shared.modify(2, 0), removed);
+        shows("IND2SharedReceiveQueue::Notify", shared.notify(spare.ptr()), removed);
+        let registered = region.register(fresh.memory.as_ptr().cast(), 8, 0, spare.ptr());
+        shows("IND2MemoryRegion::Register", registered, removed);
+        shows("IND2Connector::Bind", fresh.bind(), removed);
+        shows("IND2Connector::Connect", fresh.connect(at, b"", &mut spare), removed);
+        shows("IND2Connector::CompleteConnect", bound.connector.complete_connect(spare.ptr()), removed);
+        shows("IND2Connector::Accept", asked.accept(b"", &mut spare), removed);
+        shows("IND2Connector::Reject", asked.connector.reject(null(), 0), removed);
+        shows("IND2Connector::Disconnect", active.disconnect(&mut spare), removed);
+        let again = listener.get_connection_request(fresh.connector.as_ptr(), spare.ptr());
+        shows("IND2Listener::GetConnectionRequest", again, removed);
+    }
+    drop(adapter);
+    connected();
+}
