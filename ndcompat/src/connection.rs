@@ -87,7 +87,9 @@ impl Happening {
             EventKind::Unreachable => Status::IO_TIMEOUT,
             _ => match Status::from_errno(-self.status) {
                 // A handshake that failed says EINVAL or EPROTO, which is not about any parameter.
-                Status::UNSUCCESSFUL | Status::SUCCESS | Status::INVALID_PARAMETER => Status::CONNECTION_ABORTED,
+                Status::UNSUCCESSFUL | Status::SUCCESS | Status::INVALID_PARAMETER => {
+                    Status::CONNECTION_ABORTED
+                }
                 status => status,
             },
         }

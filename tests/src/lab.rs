@@ -48,10 +48,9 @@ impl Device {
         lab(&["link_add", &self.kind, &self.netdev, &self.name]);
     }
 
-    /// Brings the network device up or down.
-    pub fn set_link(&self, state: &str) {
-        let status = Command::new("ip").args(["link", "set", &self.netdev, state]).status();
-        assert!(status.expect("ip runs").success(), "{} {state}", self.netdev);
+    /// Takes the network device down.
+    pub fn lose_link(&self) {
+        ip(&["link", "set", &self.netdev, "down"]);
     }
 }
 
@@ -73,24 +72,60 @@ pub fn two_kinds() -> [Device; 2] {
 }
 
 /// Two devices of the kind under test on the two ends of a wire, as `ci/lab run --hosts 2` makes them.
-///
-/// With one device given, it makes way for the two.
-pub fn two_ends() -> [Device; 2] {
-    let kind = std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`");
-    if std::env::var("NDCOMPAT_ADDR_B").is_ok() {
-        return [Device::from_environment("", &kind), Device::from_environment("_B", &kind)];
+pub struct Wire {
+    /// The devices.
+    pub ends: [Device; 2],
+}
+
+impl Wire {
+    /// Makes the wire, if the lab has not. A device that is there alone makes way for the two.
+    pub fn new() -> Wire {
+        let kind = std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`");
+        if std::env::var("NDCOMPAT_ADDR_B").is_ok() {
+            return Wire {
+                ends: [Device::from_environment("", &kind), Device::from_environment("_B", &kind)],
+            };
+        }
+        let single = Device::from_environment("", &kind);
+        assert!(single.delete().wait().expect("rdma ends").success(), "{} goes", single.name);
+        lab(&["remove_devices"]);
+        lab(&["two_devices", &kind]);
+        let end = |number: u8, netdev: &str| Device {
+            kind: kind.clone(),
+            name: format!("{kind}{number}"),
+            netdev: netdev.to_owned(),
+            address: SocketAddr::from(([198, 18, 20, number + 1], 0)).into(),
+        };
+        Wire { ends: [end(0, "ndA"), end(1, "ndB")] }
     }
-    let single = Device::from_environment("", &kind);
-    assert!(single.delete().wait().expect("rdma ends").success(), "{} goes", single.name);
-    lab(&["remove_devices"]);
-    lab(&["two_devices", &kind]);
-    let end = |number: u8, netdev: &str| Device {
-        kind: kind.clone(),
-        name: format!("{kind}{number}"),
-        netdev: netdev.to_owned(),
-        address: SocketAddr::from(([198, 18, 20, number + 1], 0)).into(),
-    };
-    [end(0, "ndA"), end(1, "ndB")]
+
+    /// Brings both ends up, with the routes that a device loses when it goes down, and makes both devices anew: rxe's
+    /// does not receive connection requests any more after it has sent one into a dead link. Nobody may be using them.
+    pub fn restore(&self) {
+        for end in &self.ends {
+            assert!(end.delete().wait().expect("rdma ends").success(), "{} goes", end.name);
+            ip(&["link", "set", &end.netdev, "up"]);
+        }
+        let [a, b] = &self.ends;
+        for (from, to, table) in [(a, b, "77"), (b, a, "78")] {
+            let (source, destination) = (from.address.ip().to_string(), to.address.ip().to_string());
+            let route = [&destination, "dev", &from.netdev, "src", &source, "table", table];
+            ip(&[&["route", "replace"], &route[..]].concat());
+        }
+        a.restore();
+        b.restore();
+    }
+}
+
+impl Default for Wire {
+    fn default() -> Wire {
+        Wire::new()
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    let status = Command::new("ip").args(arguments).status().expect("ip runs");
+    assert!(status.success(), "ip {arguments:?}");
 }
 
 /// Calls a function of the lab's script that makes devices.
