@@ -72,7 +72,13 @@ unsafe extern "C" fn notify(this: *mut c_void, ov: *mut Overlapped) -> HResult {
         return Status::INVALID_PARAMETER_1.0;
     }
     // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| pending(unsafe { inner(this).notify(ov) }))
+    boundary(|| {
+        // A reference of the call's own, as in `IND2CompletionQueue::Notify`.
+        // SAFETY: as above.
+        let queue = unsafe { Object::<SharedReceiveQueue>::inner(this) }.0.clone();
+        // SAFETY: as above.
+        pending(unsafe { queue.notify(ov) })
+    })
 }
 
 unsafe extern "C" fn receive(
