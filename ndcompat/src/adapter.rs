@@ -1,5 +1,6 @@
 //! Adapters: one RDMA device, opened.
 
+use crate::async_events::AsyncEvents;
 use crate::completion_queue::{CompletionQueue, Queue};
 use crate::connector::Connector;
 use crate::limits::Limits;
@@ -12,12 +13,10 @@ use crate::removal::{Removable, Removal};
 use crate::shared_receive_queue::{Shared, SharedReceiveQueue, SharedReceiveQueueConfig};
 use crate::status::{Result, Status};
 use crate::types::AdapterInfo;
-use crate::verbs::bindings::*;
-use crate::verbs::{AsyncEvent, Context, ProtectionDomain, SockAddr, addresses};
+use crate::verbs::{Context, ProtectionDomain, SockAddr, addresses};
 use std::collections::HashMap;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use win32::io::{File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT, Source};
+use win32::io::{File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 
 /// An opened adapter (`IND2Adapter`). Everything created from it keeps it open. All methods are thread-safe.
 pub struct Adapter {
@@ -29,34 +28,6 @@ pub struct Adapter {
     files: Mutex<HashMap<usize, Weak<AdapterFile>>>,
 }
 
-/// The device's asynchronous events: failures that belong to no request.
-struct AsyncEvents {
-    context: Arc<Context>,
-    removal: Arc<Removal>,
-    completion_queues: Watched<Queue>,
-    shared_receive_queues: Watched<Shared>,
-}
-
-/// Objects that the device may report about.
-struct Watched<T>(Mutex<Vec<Weak<T>>>);
-
-impl<T> Watched<T> {
-    fn new() -> Watched<T> {
-        Watched(Mutex::default())
-    }
-
-    fn add(&self, object: &Arc<T>) {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.retain(|object| object.strong_count() > 0);
-        objects.push(Arc::downgrade(object));
-    }
-
-    fn living(&self) -> Vec<Arc<T>> {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
 impl Adapter {
     /// Opens the adapter that `address` belongs to.
     pub(crate) fn open(address: SockAddr) -> Result<Arc<Adapter>> {
@@ -64,21 +35,9 @@ impl Adapter {
         let context = removal.context()?;
         let pd = ProtectionDomain::create(&context)?;
         let limits = Limits::probe(&context, &pd)?;
-        context.set_async_nonblocking()?;
-        let events = AsyncEvents {
-            context: context.clone(),
-            removal: removal.clone(),
-            completion_queues: Watched::new(),
-            shared_receive_queues: Watched::new(),
-        };
-        Ok(Arc::new(Adapter {
-            context,
-            pd,
-            limits,
-            removal,
-            events: Arc::new(events),
-            files: Mutex::default(),
-        }))
+        let events = AsyncEvents::of(&context)?;
+        events.watch_removal(&removal);
+        Ok(Arc::new(Adapter { context, pd, limits, removal, events, files: Mutex::default() }))
     }
 
     /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
@@ -211,52 +170,12 @@ impl Adapter {
     }
 
     pub(crate) fn watch_completion_queue(&self, queue: &Arc<Queue>) {
-        self.events.completion_queues.add(queue);
+        self.events.watch_completion_queue(queue);
         self.tell_of_removal(Arc::downgrade(queue) as _);
     }
 
     pub(crate) fn watch_shared_receive_queue(&self, queue: &Arc<Shared>) {
-        self.events.shared_receive_queues.add(queue);
+        self.events.watch_shared_receive_queue(queue);
         self.tell_of_removal(Arc::downgrade(queue) as _);
-    }
-}
-
-impl AsyncEvents {
-    fn fd(&self) -> RawFd {
-        self.context.async_fd()
-    }
-
-    /// Tells the queues that an event concerns.
-    fn handle(&self, event: AsyncEvent) {
-        tracing::debug!(kind = event.kind(), "asynchronous event");
-        let (queues, shared) = (self.completion_queues.living(), self.shared_receive_queues.living());
-        match event.kind() {
-            // Overrun is the one way a queue fails by itself; verbs does not say more.
-            IBV_EVENT_CQ_ERR => {
-                let cq = event.cq().map_or(std::ptr::null(), <*mut ibv_cq>::cast_const);
-                queues
-                    .iter()
-                    .filter(|queue| queue.is(cq))
-                    .for_each(|queue| queue.fail(Status::BUFFER_OVERFLOW));
-            }
-            IBV_EVENT_SRQ_LIMIT_REACHED | IBV_EVENT_SRQ_ERR => {
-                let failed = event.kind() == IBV_EVENT_SRQ_ERR;
-                let status = if failed { Status::UNSUCCESSFUL } else { Status::SUCCESS };
-                let srq = event.srq().map_or(std::ptr::null(), <*mut ibv_srq>::cast_const);
-                shared.iter().filter(|queue| queue.is(srq)).for_each(|queue| queue.alert(status));
-            }
-            IBV_EVENT_DEVICE_FATAL => self.removal.happened(),
-            _ => {}
-        }
-        // A queue waits, when it goes, for its events to be acknowledged: the event goes first.
-        drop(event);
-    }
-}
-
-impl Source for AsyncEvents {
-    fn ready(&self) {
-        while let Ok(Some(event)) = self.context.async_event() {
-            self.handle(event);
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! requests run on the Win32 runtime's I/O manager ([`win32::io`]), which this crate serves as a driver would.
 
 pub mod adapter;
+mod async_events;
 pub mod buffer;
 mod completion;
 pub mod completion_queue;

@@ -3,7 +3,7 @@
 use ndcompat::connector::Offer;
 use ndcompat::types::{Completion, NotifyType, RequestType, Sge, adapter_flags, op_flags};
 use ndcompat::{QueuePairConfig, Status};
-use ndcompat_tests::{End, Operation, Pair, QUEUE_DEPTH, adapter, address, is_siw};
+use ndcompat_tests::{End, Operation, Pair, QUEUE_DEPTH, adapter, address, is_siw, listen};
 use std::time::Duration;
 
 /// Asks for a notification.
@@ -307,4 +307,32 @@ fn a_released_queue_with_events_nobody_took_does_not_hang() {
         request_type: RequestType::Bind,
     }; 64];
     assert!(pair.passive.completion_queue.results(&mut results) > 0);
+}
+
+#[test]
+fn an_overflow_is_told_although_another_adapter_hears_of_it() {
+    // The device reports once, and whoever listens on it reads the report: here, a thread that waits for something else
+    // on another opening of the same adapter.
+    let other = adapter();
+    let waiting = End::new(&other, 7);
+    let (listener, _) = listen(&other, &waiting.file, address());
+    let mut never = waiting.operation();
+    // SAFETY: cancelled below.
+    unsafe { listener.connection_request(&waiting.connector, never.ov()).unwrap() };
+    let depth = 2048;
+    let pair = overflowing(depth);
+    let mut errors = notify(&pair.active, NotifyType::Errors);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| never.wait());
+        let token = pair.passive.memory.region.remote_token();
+        let from = [pair.active.memory.sge(0..1)];
+        for context in 0..depth {
+            let to = pair.passive.memory.remote_address(0);
+            // SAFETY: the memory outlives the request.
+            unsafe { pair.active.queue_pair.write(context.into(), &from, to, token, 0).unwrap() };
+        }
+        assert_eq!(errors.poll(), Status::BUFFER_OVERFLOW);
+        listener.cancel();
+        assert_eq!(waiter.join().unwrap(), Status::CANCELED);
+    });
 }

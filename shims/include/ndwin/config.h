@@ -11,6 +11,9 @@
 #error "These headers stand in for the Windows SDK on 64-bit Linux only"
 #endif
 
+/* How a program tells that these are not the Windows SDK's: major * 0x10000 + minor. */
+#define NDCOMPAT_VERSION 0x00001
+
 #ifdef __cplusplus
 #define EXTERN_C       extern "C"
 #define EXTERN_C_START extern "C" {
