@@ -58,8 +58,13 @@ unsafe extern "C" fn get_notify_affinity(this: *mut c_void, group: *mut u16, aff
         return Status::INVALID_PARAMETER.0;
     };
     // SAFETY: the object itself.
-    (*group, *affinity) = unsafe { inner(this) }.notify_affinity();
-    Status::SUCCESS.0
+    boundary(|| match unsafe { inner(this) }.notify_affinity() {
+        Ok(told) => {
+            (*group, *affinity) = told;
+            Status::SUCCESS.0
+        }
+        Err(status) => status.0,
+    })
 }
 
 unsafe extern "C" fn resize(this: *mut c_void, depth: u32) -> HResult {

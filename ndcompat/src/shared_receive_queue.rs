@@ -189,8 +189,9 @@ impl SharedReceiveQueue {
     }
 
     /// Processor group and affinity mask that notifications are processed on.
-    pub fn notify_affinity(&self) -> (u16, u64) {
-        self.affinity
+    pub fn notify_affinity(&self) -> Result<(u16, u64)> {
+        self.adapter().check()?;
+        Ok(self.affinity)
     }
 
     /// The file that the queue's requests run on.

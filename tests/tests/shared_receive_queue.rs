@@ -100,7 +100,7 @@ fn says_when_it_runs_low() {
     let adapter = adapter();
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 8, 4);
-    assert_eq!(shared.notify_affinity(), (0, 3));
+    assert_eq!(shared.notify_affinity(), Ok((0, 3)));
     let pair = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
     for context in 0..6 {
         receive(&pool, &shared, context).unwrap();

@@ -455,6 +455,11 @@ fn devices_that_go() {
         for (method, given) in create_all(&fresh, &shared) {
             shows(method, given, removed);
         }
+        let (mut group, mut affinity) = (0, 0);
+        let told = fresh.completion_queue.get_notify_affinity(&mut group, &mut affinity);
+        shows("IND2CompletionQueue::GetNotifyAffinity", told, removed);
+        let told = shared.get_notify_affinity(&mut group, &mut affinity);
+        shows("IND2SharedReceiveQueue::GetNotifyAffinity", told, removed);
         shows("IND2CompletionQueue::Resize", fresh.completion_queue.resize(8), removed);
         shows("IND2CompletionQueue::Notify", fresh.completion_queue.notify(ANY, spare.ptr()), removed);
         shows("IND2SharedReceiveQueue::Modify", shared.modify(2, 0), removed);
