@@ -176,6 +176,7 @@ fn refusals_and_dead_ends() {
     let (listener, at) = listen(&adapter, &passive.file, address());
     let mut request = passive.operation();
     let mut connect = active.operation();
+    let mut accept = passive.operation();
     active.connector.bind(address()).unwrap();
     assert_eq!(active.connector.bind(address()), Err(Status::ADDRESS_ALREADY_ASSOCIATED));
     // SAFETY: all are waited for.
@@ -194,6 +195,21 @@ fn refusals_and_dead_ends() {
     // SAFETY: waited for.
     unsafe { second.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
     assert_eq!(connect.wait(), Status::CONNECTION_REFUSED, "nobody listens");
+    // And so is the connector.
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    // SAFETY: waited for.
+    unsafe { active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
+    let connector = adapter.create_connector(&passive.file).unwrap();
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&connector, request.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS);
+        active.connector.complete_connect(connect.ov()).unwrap();
+    }
+    assert_eq!(connect.wait(), Status::SUCCESS);
+    assert_eq!(accept.wait(), Status::SUCCESS);
 }
 
 #[test]

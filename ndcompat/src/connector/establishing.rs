@@ -50,6 +50,8 @@ impl Connector {
         let mut state = self.lock();
         match state.phase {
             Phase::Bound => {}
+            // A refusal ends the attempt only, as the SPI says; one of this side's own is for good.
+            Phase::Refused if state.id.is_none() => {}
             Phase::Idle => return Err(Status::ADDRESS_NOT_ASSOCIATED),
             Phase::Awaiting | Phase::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
             _ => return Err(Status::CONNECTION_ACTIVE),
