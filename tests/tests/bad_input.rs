@@ -11,7 +11,7 @@ use ndcompat_tests::com::{
     self, Com, CompletionQueue, Connector, Listener, MemoryRegion, MemoryWindow, QueuePair,
     SharedReceiveQueue, create,
 };
-use ndcompat_tests::{address, address6};
+use ndcompat_tests::{address, address6, shows};
 use std::ffi::c_void;
 use std::net::SocketAddr;
 use std::ptr::{null, null_mut};
@@ -121,7 +121,7 @@ fn registrations() {
         // What only the device can find out comes with the completion.
         let unmapped = 0x10_0000_usize as *const c_void;
         assert_eq!(region.register(unmapped, 4096, 1, ov.ptr()), Status::PENDING);
-        assert_eq!(ov.wait(&region), Status::ACCESS_VIOLATION);
+        shows("IND2MemoryRegion::Register", ov.wait(&region), Status::ACCESS_VIOLATION);
         assert_eq!(region.register(memory, BYTES, 1, ov.ptr()), Status::PENDING);
         assert_eq!(ov.wait(&region), Status::SUCCESS, "usable after all that");
         assert_eq!(region.register(memory, BYTES, 1, ov.ptr()), Status::INVALID_DEVICE_STATE);

@@ -3,7 +3,7 @@
 use ndcompat::connector::Offer;
 use ndcompat::types::{RequestType, Sge, op_flags};
 use ndcompat::{QueuePair, Status};
-use ndcompat_tests::{End, Pair, QUEUE_DEPTH, adapter, address};
+use ndcompat_tests::{End, Pair, QUEUE_DEPTH, adapter, address, shows};
 
 fn pair() -> Pair {
     let offer = Offer { inbound_read_limit: 4, outbound_read_limit: 4, private_data: b"" };
@@ -78,7 +78,7 @@ fn a_silent_request_that_fails_is_reported() {
     assert_eq!(posted, Ok(()));
     let done = active.completion();
     assert_eq!((done.request_context, done.request_type, done.queue_pair_context), (5, RequestType::Send, 1));
-    assert_eq!(done.status, Status::ACCESS_VIOLATION);
+    shows("ND2_RESULT::Send", done.status, Status::ACCESS_VIOLATION);
 }
 
 #[test]

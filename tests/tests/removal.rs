@@ -4,7 +4,7 @@ use ndcompat::connector::Offer;
 use ndcompat::types::{NotifyType, mr_flags, op_flags};
 use ndcompat::{Adapter, Connector, Listener, QueuePairConfig, SharedReceiveQueueConfig, Status, provider};
 use ndcompat_tests::lab::{Device, two_kinds};
-use ndcompat_tests::{End, Operation, Pair, listen};
+use ndcompat_tests::{End, Operation, Pair, listen, shows};
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl Pending {
         }
         for kind in [NotifyType::Any, NotifyType::Solicited, NotifyType::Errors] {
             // SAFETY: the operations live until they have completed.
-            begin("Notify", &mut |operation| unsafe {
+            begin("IND2CompletionQueue::Notify", &mut |operation| unsafe {
                 let status = pair.active.completion_queue.notify(kind, operation.ov());
                 assert_eq!(status, Status::PENDING);
             });
@@ -77,7 +77,7 @@ impl Pending {
             unsafe { shared.receive(context, &[pair.active.memory.sge(0..64)]).unwrap() };
         }
         // SAFETY: as above.
-        begin("Notify of a shared queue", &mut |operation| unsafe {
+        begin("IND2SharedReceiveQueue::Notify", &mut |operation| unsafe {
             shared.notify(operation.ov()).unwrap();
         });
 
@@ -87,7 +87,7 @@ impl Pending {
             let (listener, _) = listen(adapter, file, address);
             let connector = adapter.create_connector(file).unwrap();
             // SAFETY: as above.
-            begin("GetConnectionRequest", &mut |operation| unsafe {
+            begin("IND2Listener::GetConnectionRequest", &mut |operation| unsafe {
                 listener.connection_request(&connector, operation.ov()).unwrap();
             });
             listeners.push(listener);
@@ -102,7 +102,7 @@ impl Pending {
         // SAFETY: as above.
         unsafe {
             listener.connection_request(&connector, asked.ov()).unwrap();
-            begin("Connect", &mut |operation| {
+            begin("IND2Connector::Connect", &mut |operation| {
                 let (queue_pair, offer) = (&asking.queue_pair, Offer::default());
                 asking.connector.connect(queue_pair, at, offer, operation.ov()).unwrap();
             });
@@ -132,10 +132,11 @@ impl Pending {
 
     fn assert_removed(&mut self) {
         for (what, operation) in &mut self.removed {
-            assert_eq!(operation.poll(), Status::DEVICE_REMOVED, "{what}");
+            shows(what, operation.poll(), Status::DEVICE_REMOVED);
+            shows("IND2Overlapped::GetOverlappedResult", operation.wait(), Status::DEVICE_REMOVED);
         }
         for notice in &mut self.notices {
-            assert_eq!(notice.poll(), Status::SUCCESS, "NotifyDisconnect");
+            shows("IND2Connector::NotifyDisconnect", notice.poll(), Status::SUCCESS);
         }
     }
 }
@@ -153,19 +154,20 @@ fn wait_in_a_thread(end: &End) -> std::thread::JoinHandle<Status> {
 
 fn assert_only_cleaning_up_works(adapter: &Arc<Adapter>, device: &Device, pair: &Pair) {
     let removed = Status::DEVICE_REMOVED;
+    let refused = |method, error: Option<Status>| shows(method, error.unwrap_or(Status::SUCCESS), removed);
     let End { file, completion_queue, connector, memory, queue_pair, .. } = &pair.active;
     let mut operation = Operation::on(file);
     let ov = operation.ov();
     assert_eq!(adapter.info().err(), Some(removed), "Query");
     assert_eq!(adapter.addresses().err(), Some(removed), "QueryAddressList");
-    assert_eq!(adapter.create_overlapped_file().err(), Some(removed));
-    assert_eq!(adapter.create_completion_queue(file, 4, (0, 0)).err(), Some(removed));
-    assert_eq!(adapter.create_memory_region(file).err(), Some(removed));
-    assert_eq!(adapter.create_memory_window().err(), Some(removed));
-    assert_eq!(adapter.create_connector(file).err(), Some(removed));
-    assert_eq!(adapter.create_listener(file).err(), Some(removed));
+    refused("IND2Adapter::CreateOverlappedFile", adapter.create_overlapped_file().err());
+    refused("IND2Adapter::CreateCompletionQueue", adapter.create_completion_queue(file, 4, (0, 0)).err());
+    refused("IND2Adapter::CreateMemoryRegion", adapter.create_memory_region(file).err());
+    refused("IND2Adapter::CreateMemoryWindow", adapter.create_memory_window().err());
+    refused("IND2Adapter::CreateConnector", adapter.create_connector(file).err());
+    refused("IND2Adapter::CreateListener", adapter.create_listener(file).err());
     let shared = SharedReceiveQueueConfig { depth: 1, max_sge: 1, threshold: 0, affinity: (0, 0) };
-    assert_eq!(adapter.create_shared_receive_queue(file, shared).err(), Some(removed));
+    refused("IND2Adapter::CreateSharedReceiveQueue", adapter.create_shared_receive_queue(file, shared).err());
     let config = QueuePairConfig {
         receive_completion_queue: completion_queue.clone(),
         initiator_completion_queue: completion_queue.clone(),
@@ -177,20 +179,21 @@ fn assert_only_cleaning_up_works(adapter: &Arc<Adapter>, device: &Device, pair: 
         max_initiator_sge: 1,
         inline_data_size: 0,
     };
-    assert_eq!(adapter.create_queue_pair(config).err(), Some(removed));
-    assert_eq!(completion_queue.resize(8), Err(removed));
-    assert_eq!(connector.bind(device.address), Err(removed));
-    assert_eq!(connector.reject(b""), Err(removed));
+    refused("IND2Adapter::CreateQueuePair", adapter.create_queue_pair(config).err());
+    refused("IND2CompletionQueue::Resize", completion_queue.resize(8).err());
+    refused("IND2Connector::Bind", connector.bind(device.address).err());
+    refused("IND2Connector::Reject", connector.reject(b"").err());
     // SAFETY: all complete before they return, if they complete at all.
     unsafe {
-        assert_eq!(completion_queue.notify(NotifyType::Any, ov), removed);
+        shows("IND2CompletionQueue::Notify", completion_queue.notify(NotifyType::Any, ov), removed);
         let offer = Offer::default();
-        assert_eq!(connector.connect(queue_pair, device.address, offer, ov), Err(removed));
-        assert_eq!(connector.complete_connect(ov), Err(removed));
-        assert_eq!(connector.accept(queue_pair, offer, ov), Err(removed));
-        assert_eq!(connector.disconnect(ov), Err(removed));
+        refused("IND2Connector::Connect", connector.connect(queue_pair, device.address, offer, ov).err());
+        refused("IND2Connector::CompleteConnect", connector.complete_connect(ov).err());
+        refused("IND2Connector::Accept", connector.accept(queue_pair, offer, ov).err());
+        refused("IND2Connector::Disconnect", connector.disconnect(ov).err());
         let (start, length) = (memory.bytes.as_ptr().cast_mut(), 64);
-        assert_eq!(memory.region.register(start, length, mr_flags::ALLOW_LOCAL_WRITE, ov), removed);
+        let registered = memory.region.register(start, length, mr_flags::ALLOW_LOCAL_WRITE, ov);
+        shows("IND2MemoryRegion::Register", registered, removed);
 
         // Cleaning up, and what needs no device.
         assert_eq!(memory.region.deregister(ov), Status::PENDING);
