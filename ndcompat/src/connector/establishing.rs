@@ -24,8 +24,8 @@ const RECEIVER_NOT_READY_TIMER: u8 = 28;
 const FOR_EVER: u8 = 7;
 /// ... every 0.64 ms.
 const SHARED_NOT_READY_TIMER: u8 = 12;
-/// How often a message without an acknowledgement is sent again.
-const RETRIES: u8 = 7;
+/// How often a message without an acknowledgement is sent again. Not 7, the most there is: rxe takes that for ever.
+const RETRIES: u8 = 6;
 
 impl Connector {
     /// Asks the peer at `destination` for a connection (`Connect`). Completes when it has answered.
@@ -204,12 +204,21 @@ impl Connector {
     /// Moves the queue pair to where it can send and receive.
     fn make_ready(&self, id: &Id, core: &Core, terms: &Terms) -> Result<()> {
         core.use_port(id.port_num())?;
-        let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTR)?;
+        // A peer that is gone has taken with it what the queue pair needs to know.
+        let attributes = |state| {
+            id.init_qp_attr(state).map_err(|error| match error.into() {
+                Status::INVALID_PARAMETER => Status::CONNECTION_ABORTED,
+                status => status,
+            })
+        };
+        let (mut attr, mask) = attributes(IBV_QPS_RTR)?;
         attr.max_dest_rd_atomic = terms.inbound_reads as u8;
         attr.min_rnr_timer = if core.is_shared() { SHARED_NOT_READY_TIMER } else { RECEIVER_NOT_READY_TIMER };
         core.qp.modify(&attr, mask)?;
-        let (mut attr, mask) = id.init_qp_attr(IBV_QPS_RTS)?;
+        let (mut attr, mask) = attributes(IBV_QPS_RTS)?;
         attr.max_rd_atomic = terms.outbound_reads as u8;
+        // The connecting side's wish, which may be that of a program that does not know rxe.
+        attr.retry_cnt = attr.retry_cnt.min(RETRIES);
         core.qp.modify(&attr, mask)?;
         Ok(())
     }
