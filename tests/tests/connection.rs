@@ -195,10 +195,11 @@ fn refusals_and_dead_ends() {
     // SAFETY: waited for.
     unsafe { second.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
     assert_eq!(connect.wait(), Status::CONNECTION_REFUSED, "nobody listens");
-    // And so is the connector.
+    // And so is the connector. (siw's queue pair is not, once a peer has refused it.)
+    let fresh = End::new(&adapter, 3);
     let (listener, at) = listen(&adapter, &passive.file, address());
     // SAFETY: waited for.
-    unsafe { active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
+    unsafe { active.connector.connect(&fresh.queue_pair, at, Offer::default(), connect.ov()).unwrap() };
     let connector = adapter.create_connector(&passive.file).unwrap();
     // SAFETY: all are waited for.
     unsafe {
