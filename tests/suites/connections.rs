@@ -8,6 +8,7 @@ use ndcompat_tests::com::{Com, Listener, QueuePair, create};
 use ndcompat_tests::{address, is_siw, shows};
 use std::net::SocketAddr;
 use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 /// A connector that has accepted nothing yet, and one that has asked for it.
 struct Asked {
@@ -281,4 +282,28 @@ fn listening() {
         shows("IND2Listener::GetConnectionRequest", ov.wait(&client.connector), Status::CANCELED);
     }
     drop(taken);
+}
+
+#[test]
+fn peers_that_give_up() {
+    let _turn = turn();
+    for method in ["IND2Connector::Accept", "IND2Connector::Reject"] {
+        let Asked { active, passive, connect: _connect, _listener } = asked();
+        drop(active);
+        // The news of it travels, and is not announced here.
+        std::thread::sleep(Duration::from_millis(300));
+        let mut accept = Ov::new();
+        let mut given = match method {
+            "IND2Connector::Accept" => passive.accept(b"", &mut accept),
+            // SAFETY: no data.
+            _ => unsafe { passive.connector.reject(null(), 0) },
+        };
+        if given == Status::PENDING {
+            given = accept.wait(&passive.connector);
+        }
+        // On siw nobody tells who refuses that there is nobody left.
+        if method.ends_with("Accept") || !is_siw() {
+            shows(method, given, Status::CONNECTION_ABORTED);
+        }
+    }
 }

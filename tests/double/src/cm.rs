@@ -166,10 +166,10 @@ export! {
                     drop(Box::from_raw(event));
                 }
                 match stage {
-                    Stage::Asked | Stage::Asking => {
+                    // Who was asked does not hear that the one who asked is gone.
+                    Stage::Asked | Stage::Agreed => {
                         device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER));
                     }
-                    Stage::Agreed => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER)),
                     Stage::Connected => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
                     _ => {}
                 }
@@ -258,7 +258,7 @@ export! {
             unsafe {
                 let data = padded(data, length, REJECTION_DATA)?;
                 let own = own(id);
-                if !matches!(own.stage, Stage::Asked | Stage::Agreed) {
+                if !matches!(own.stage, Stage::Asked | Stage::Agreed) || !device.ids.contains(&own.peer) {
                     return Err(libc::EINVAL);
                 }
                 own.stage = Stage::Over;
@@ -345,11 +345,14 @@ export! {
 
     fn rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int {
         posix("rdma_init_qp_attr", || {
-            let _device = lock();
+            let device = lock();
             // SAFETY: the id lives, the lock is held, the results are writable.
             unsafe {
-                let peer = own(id).peer.as_ref().ok_or(libc::EINVAL)?;
-                (*attr).dest_qp_num = peer.said.qp_num;
+                let peer = own(id).peer;
+                if !device.ids.contains(&peer) {
+                    return Err(libc::EINVAL);
+                }
+                (*attr).dest_qp_num = (*peer).said.qp_num;
                 *mask = (IBV_QP_STATE | IBV_QP_DEST_QPN) as c_int;
             }
             Ok(())

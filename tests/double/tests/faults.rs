@@ -319,39 +319,6 @@ fn connections_that_do_not_come_up() {
 }
 
 #[test]
-fn peers_that_give_up() {
-    let _turn = turn();
-    for method in ["IND2Connector::Accept", "IND2Connector::Reject"] {
-        let adapter = open();
-        let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
-        let (listener, at) = listen_on(&adapter, passive.file);
-        let (mut request, mut asked, mut accept) = (Ov::new(), Ov::new(), Ov::new());
-        assert_eq!(active.bind(), Status::SUCCESS);
-        // SAFETY: all are waited for.
-        let given = unsafe {
-            listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
-            assert_eq!(active.connect(at, b"", &mut asked), Status::PENDING);
-            assert_eq!(request.wait(&listener), Status::SUCCESS);
-            match method {
-                "IND2Connector::Accept" => {
-                    fail("rdma_accept", libc::EINVAL);
-                    assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
-                    accept.wait(&passive.connector)
-                }
-                _ => {
-                    fail("rdma_reject", libc::EINVAL);
-                    passive.connector.reject(null(), 0)
-                }
-            }
-        };
-        shows(method, given, Status::CONNECTION_ABORTED);
-        // SAFETY: no arguments.
-        unsafe { active.connector.cancel_overlapped_requests() };
-        asked.wait(&active.connector);
-    }
-}
-
-#[test]
 fn peers_that_do_not_answer_a_disconnect() {
     let _turn = turn();
     let method = "IND2Connector::Disconnect";
