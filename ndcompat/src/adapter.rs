@@ -90,7 +90,7 @@ impl Adapter {
     /// Creates a memory window that is not bound.
     pub fn create_memory_window(self: &Arc<Self>) -> Result<Arc<MemoryWindow>> {
         self.check()?;
-        Ok(Arc::new(MemoryWindow::new(self)))
+        Ok(Arc::new(MemoryWindow::new(self)?))
     }
 
     /// Creates a shared receive queue whose notifications run on `file`.

@@ -10,6 +10,7 @@ mod completion;
 pub mod completion_queue;
 mod connection;
 pub mod connector;
+mod hardware_window;
 mod limits;
 pub mod listener;
 pub mod memory_region;

@@ -2,7 +2,10 @@
 
 use crate::status::{Result, Status};
 use crate::types::{AdapterInfo, Sge, VERSION_2, adapter_flags};
-use crate::verbs::bindings::{IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap};
+use crate::verbs::bindings::{
+    IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+    IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap,
+};
 use crate::verbs::{self, Context, ProtectionDomain, Transport};
 use std::sync::Arc;
 
@@ -32,6 +35,18 @@ const IB_PRIVATE_DATA: (u32, u32) = (56, 148);
 /// The same over iWARP, where librdmacm's one-byte length and siw's own header are the limits.
 const IWARP_PRIVATE_DATA: (u32, u32) = (128, 128);
 
+/// How memory windows are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Windows {
+    /// As registrations of their own.
+    #[default]
+    Emulated,
+    /// As the device's, of type 1.
+    TypeOne,
+    /// As the device's, of type 2.
+    TypeTwo,
+}
+
 /// Where a device departs from what the verbs manual says, as probed on the drivers themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Quirks {
@@ -53,6 +68,8 @@ pub(crate) struct Quirks {
     pub fenced_reads: bool,
     /// The read limits in the answer to a connection request are the peer's, not this side's view of them.
     pub reply_limits_swapped: bool,
+    /// Memory windows: the device's, if it has them and keeps their bounds.
+    pub windows: Windows,
     /// How many scatter/gather entries of an RDMA read the device honours.
     pub read_sge: u32,
 }
@@ -180,7 +197,24 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         long_messages: rxe,
         fenced_reads: !siw,
         reply_limits_swapped: siw,
+        windows: windows(device, !rxe),
         read_sge: (device.max_sge_rd.max(1)) as u32,
+    }
+}
+
+/// What memory windows to use on a device that keeps their bounds or does not.
+///
+/// `NDCOMPAT_MEMORY_WINDOWS` (`emulated`, `1` or `2`) overrules, to try what a device makes of it.
+fn windows(device: &ibv_device_attr, bounded: bool) -> Windows {
+    let has = |capability| device.max_mw > 0 && device.device_cap_flags & capability != 0;
+    match std::env::var("NDCOMPAT_MEMORY_WINDOWS").as_deref() {
+        Ok("emulated") => Windows::Emulated,
+        Ok("1") => Windows::TypeOne,
+        Ok("2") => Windows::TypeTwo,
+        _ if !bounded => Windows::Emulated,
+        _ if has(IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) => Windows::TypeTwo,
+        _ if has(IBV_DEVICE_MEM_WINDOW) => Windows::TypeOne,
+        _ => Windows::Emulated,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory regions.
 
 use crate::adapter::Adapter;
+use crate::limits::{Quirks, Windows};
 use crate::memory_window::{Opened, may_be_written};
 use crate::overlapped_file::AdapterFile;
 use crate::status::{Result, Status};
@@ -71,7 +72,7 @@ impl MemoryRegion {
         }
         // SAFETY: passed on to the caller.
         let request = unsafe { self.file.file().begin(ov) };
-        let access = access(flags, limits.quirks.iwarp);
+        let access = access(flags, &limits.quirks);
         // SAFETY: passed on to the caller.
         match unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address.cast(), length, access) } {
             Ok(region) => {
@@ -110,7 +111,11 @@ impl MemoryRegion {
         };
         if let Err((region, error)) = taken.region.deregister() {
             *registered = Some(Registered { region, ..taken });
-            return error.into();
+            // A window that is invalidated, but not yet in its turn.
+            return match error.raw_os_error() {
+                Some(libc::EBUSY | libc::EINVAL) => Status::DEVICE_BUSY,
+                _ => error.into(),
+            };
         }
         drop(registered);
         // SAFETY: passed on to the caller.
@@ -155,7 +160,7 @@ impl MemoryRegion {
             return Err(Status::ACCESS_VIOLATION);
         }
         registered.windows += 1;
-        Ok(Opened::new(self))
+        Ok(Opened::new(self, registered.region.as_ptr()))
     }
 
     /// A memory window over the region is gone.
@@ -171,8 +176,8 @@ impl MemoryRegion {
 }
 
 /// Verbs access flags for ND ones. Unknown bits are some vendor's and ignored.
-fn access(flags: u32, iwarp: bool) -> ibv_access_flags {
-    let mut access = 0;
+fn access(flags: u32, quirks: &Quirks) -> ibv_access_flags {
+    let mut access = if quirks.windows == Windows::Emulated { 0 } else { IBV_ACCESS_MW_BIND };
     if flags & (mr_flags::ALLOW_LOCAL_WRITE | mr_flags::REMOTE_WRITE_BIT | mr_flags::RDMA_READ_SINK) != 0 {
         access |= IBV_ACCESS_LOCAL_WRITE;
     }
@@ -180,7 +185,7 @@ fn access(flags: u32, iwarp: bool) -> ibv_access_flags {
         access |= IBV_ACCESS_REMOTE_READ;
     }
     // On iWARP the answer to a read comes as a write.
-    if flags & mr_flags::REMOTE_WRITE_BIT != 0 || (iwarp && flags & mr_flags::RDMA_READ_SINK != 0) {
+    if flags & mr_flags::REMOTE_WRITE_BIT != 0 || (quirks.iwarp && flags & mr_flags::RDMA_READ_SINK != 0) {
         access |= IBV_ACCESS_REMOTE_WRITE;
     }
     access as ibv_access_flags

@@ -150,10 +150,22 @@ impl Core {
         }
         let request = Initiation { kind, sge, flags, remote };
         let silent = flags & op_flags::SILENT_SUCCESS != 0;
-        let mut posted = self.initiator.post(context, kind, silent, |ticket| request.post(self, ticket));
+        self.post_initiator(kind, context, silent, |ticket| request.post(self, ticket))
+    }
+
+    /// Posts a request to the initiator queue, as `device` does it; makes room first where silent requests take it.
+    #[inline]
+    pub(crate) fn post_initiator(
+        self: &Arc<Self>,
+        kind: RequestType,
+        context: u64,
+        silent: bool,
+        device: impl Fn(Ticket) -> i32,
+    ) -> Result<()> {
+        let mut posted = self.initiator.post(context, kind, silent, &device);
         if posted == Err(Status::NO_MORE_ENTRIES) && self.initiator.has_silent() {
             self.reap_initiator();
-            posted = self.initiator.post(context, kind, silent, |ticket| request.post(self, ticket));
+            posted = self.initiator.post(context, kind, silent, &device);
         }
         if posted? == Posted::Flushed {
             self.report_flushed();
