@@ -400,15 +400,21 @@ impl Queue {
         fresh: bool,
     ) {
         let mut ready = Vec::new();
+        let mut failures = false;
         if fresh {
+            failures =
+                poll.stash.iter().skip(poll.announced).any(|completion| !completion.status.is_success());
             poll.announced = poll.stash.len();
             ready = notification.take();
         }
         let failed = std::mem::take(&mut poll.failed);
         drop(poll);
         drop(notification);
+        // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.
+        let removed = failures && self.file.adapter().check().is_err();
+        let status = if removed { Status::DEVICE_REMOVED } else { Status::SUCCESS };
         for request in ready {
-            request.complete(Status::SUCCESS.0, 0);
+            request.complete(status.0, 0);
         }
         tell_failed(failed);
     }

@@ -11,6 +11,10 @@
 //!
 //! So an adapter keeps an id of its own for that one event. It tells the objects, which complete what is pending and
 //! flush what is outstanding; from then on [`Removal::check`] refuses all but the cleaning up.
+//!
+//! The kernel tells ids in the order in which they were bound, and takes their connections down meanwhile. The
+//! adapter's own id is the first, so whoever sees a connection or a request fail finds the removal in its channel
+//! already, and asks before he calls it an ordinary failure.
 
 use crate::status::{Result, Status};
 use crate::verbs::{Context, Event, EventChannel, EventKind, Id, SockAddr};

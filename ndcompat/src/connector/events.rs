@@ -84,8 +84,19 @@ impl ConnectionHandler for Connector {
         // Destroying an id waits for its events to be acknowledged, and an event may bring that about.
         drop(event);
         tracing::debug!(kind = ?happening.kind, status = happening.status, "connection event");
-        if happening.kind == EventKind::DeviceRemoval {
-            return self.adapter().removed();
+        match happening.kind {
+            EventKind::DeviceRemoval => return self.adapter().removed(),
+            EventKind::AddrResolved
+            | EventKind::RouteResolved
+            | EventKind::ConnectRequest
+            | EventKind::ConnectResponse
+            | EventKind::Established => {}
+            // Nothing that ends a connection on a device that is gone says more than that; all hear of it.
+            _ => {
+                if self.adapter().check().is_err() {
+                    return;
+                }
+            }
         }
         let mut state = self.lock();
         let after = self.happened(&mut state, happening);
