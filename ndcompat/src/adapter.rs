@@ -164,8 +164,8 @@ impl Adapter {
     /// Lets whoever waits on `file` hear of the device's failures and of its removal.
     pub(crate) fn add_events_to(&self, file: &Arc<File>) -> Result<[Registration; 2]> {
         Ok([
-            file.add_source(self.events.fd(), self.events.clone())?,
-            file.add_source(self.removal.fd(), self.removal.clone())?,
+            file.add_source(self.events.fd(), self.events.clone()).map_err(Status::of_host)?,
+            file.add_source(self.removal.fd(), self.removal.clone()).map_err(Status::of_host)?,
         ])
     }
 

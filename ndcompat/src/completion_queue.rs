@@ -81,7 +81,7 @@ impl CompletionQueue {
         if depth == 0 || depth > limits.info.max_completion_queue_depth {
             return Err(Status::INVALID_PARAMETER_3);
         }
-        let channel = verbs::CompletionChannel::create(adapter.context())?;
+        let channel = verbs::CompletionChannel::create(adapter.context()).map_err(Status::of_host)?;
         let entries = limits.completion_entries(depth);
         let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0)?;
         let queue = Arc::new(Queue {
@@ -102,7 +102,7 @@ impl CompletionQueue {
             any_for_solicited: !limits.quirks.solicited_events,
             lossy_flush: limits.quirks.lossy_flush,
         });
-        let events = file.file().add_source(channel.fd(), queue.clone())?;
+        let events = file.file().add_source(channel.fd(), queue.clone()).map_err(Status::of_host)?;
         file.file().add_canceller(Arc::downgrade(&queue) as Weak<dyn Canceller>);
         adapter.watch_completion_queue(&queue);
         Ok(CompletionQueue { queue, _events: events, affinity })

@@ -1,7 +1,7 @@
 //! An overlapped file as one adapter uses it: where its objects' events arrive.
 
 use crate::adapter::Adapter;
-use crate::status::Result;
+use crate::status::{Result, Status};
 use crate::verbs::{Event, EventChannel};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,11 +53,12 @@ impl AdapterFile {
     pub(crate) fn connections(&self) -> Result<&Arc<ConnectionChannel>> {
         if self.connections.get().is_none() {
             let channel = Arc::new(ConnectionChannel {
-                channel: EventChannel::create()?,
+                channel: EventChannel::create().map_err(Status::of_host)?,
                 handlers: Mutex::new(HashMap::new()),
                 order: Mutex::new(()),
             });
-            let registration = self.file.add_source(channel.channel.fd(), channel.clone())?;
+            let source = self.file.add_source(channel.channel.fd(), channel.clone());
+            let registration = source.map_err(Status::of_host)?;
             // Another thread may have been faster; its channel stays.
             drop(self.connections.set((channel, registration)));
         }

@@ -41,7 +41,7 @@ pub(crate) struct Removal {
 impl Removal {
     /// Watches the device that `address` belongs to.
     pub(crate) fn watch(address: SockAddr) -> Result<Arc<Removal>> {
-        let channel = EventChannel::create()?;
+        let channel = EventChannel::create().map_err(Status::of_host)?;
         let id = Id::create_datagram(&channel, 0)?;
         id.bind_addr(address.with_port(0))?;
         Ok(Arc::new(Removal {

@@ -123,6 +123,15 @@ impl Status {
         }
     }
 
+    /// What it means that this machine, the device apart, could not create something: `ND_NO_MEMORY` if memory is what
+    /// it lacks.
+    pub(crate) fn of_host(error: io::Error) -> Status {
+        match error.raw_os_error() {
+            Some(libc::ENOMEM) => Status::NO_MEMORY,
+            _ => error.into(),
+        }
+    }
+
     /// What it means that the device could not create a queue whose sizes are within the adapter's limits.
     pub(crate) fn of_creation(error: &io::Error) -> Status {
         match error.raw_os_error().map(Status::from_errno) {

@@ -2,7 +2,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for names in ["ibv_*", "rdma_*", "getifaddrs", "freeifaddrs"] {
+    for names in ["ibv_*", "rdma_*", "getifaddrs", "freeifaddrs", "epoll_ctl"] {
         println!("cargo::rustc-link-arg-tests=-Wl,--export-dynamic-symbol={names}");
     }
 }

@@ -1,7 +1,7 @@
 //! The device: its attributes, its addresses, its asynchronous events, and the lock over all there is.
 
 use crate::cm_id::Id;
-use crate::memory::Regions;
+use crate::memory::{self, Regions};
 use crate::queue_pair::{self, Qp};
 use crate::queues::{self, Cq};
 use crate::{posix, verb};
@@ -114,6 +114,8 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| {
     context.ops.post_recv = Some(queue_pair::post_recv);
     context.ops.post_srq_recv = Some(queue_pair::post_srq_recv);
     context.ops.poll_cq = Some(queues::poll_cq);
+    context.ops.alloc_mw = Some(memory::alloc_mw);
+    context.ops.dealloc_mw = Some(memory::dealloc_mw);
     context.ops.req_notify_cq = Some(queues::req_notify_cq);
     Context { context: Box::into_raw(Box::new(context)), signal }
 });
@@ -239,6 +241,14 @@ export! {
     }
 
     fn freeifaddrs(_list: *mut ifaddrs) {}
+
+    fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
+        // SAFETY: the caller's promise; the system call is the function's all.
+        posix("epoll_ctl", || match unsafe { libc::syscall(libc::SYS_epoll_ctl, set, operation, fd, event) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
+        })
+    }
 }
 
 /// The list of the device's two addresses, which is never freed.

@@ -57,6 +57,18 @@ export! {
         })
     }
 
+    // A window that can be had, and not bound.
+    fn alloc_mw(pd: *mut ibv_pd, type_: ibv_mw_type) -> *mut ibv_mw {
+        created("alloc_mw", || {
+            Ok(Box::into_raw(Box::new(ibv_mw { context: context(), pd, rkey: TAG, handle: 0, type_ })))
+        })
+    }
+
+    fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
+        // SAFETY: made above, destroyed once.
+        verb("dealloc_mw", || { drop(unsafe { Box::from_raw(mw) }); Ok(()) })
+    }
+
     fn ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr {
         register("ibv_reg_mr", pd, addr, length, access as u32)
     }

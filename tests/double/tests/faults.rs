@@ -5,7 +5,7 @@ use ndcompat::Status;
 use ndcompat::verbs::bindings::*;
 use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, open};
 use ndcompat_tests::com::{
-    Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, MemoryWindow, QueuePair,
+    self, Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, MemoryWindow, QueuePair,
     SharedReceiveQueue, create,
 };
 use ndcompat_tests::{address, shows};
@@ -137,6 +137,78 @@ fn no_descriptors_left() {
         shows("IND2Adapter::CreateOverlappedFile", made, Status::NO_MEMORY);
         ndcompat_tests::library::CloseHandle(file);
     }
+}
+
+#[test]
+fn no_memory_left() {
+    let _turn = turn();
+    let adapter = open();
+    // What the first object on a file needs of this machine.
+    let on_a_file = |function, errno, make: &dyn Fn(RawHandle) -> Status| {
+        let file = ndcompat_tests::client::file(&adapter);
+        fail(function, errno);
+        let given = make(file);
+        assert_eq!(make(file), Status::SUCCESS, "the next attempt");
+        // SAFETY: not used again.
+        unsafe { ndcompat_tests::library::CloseHandle(file) };
+        given
+    };
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let queue = |file| {
+            status(create::<CompletionQueue>(|iid, out| {
+                adapter.create_completion_queue(iid, file, 4, 0, 0, out)
+            }))
+        };
+        let region =
+            |file| status(create::<MemoryRegion>(|iid, out| adapter.create_memory_region(iid, file, out)));
+        let shared = |file| {
+            status(create::<SharedReceiveQueue>(|iid, out| {
+                adapter.create_shared_receive_queue(iid, file, 4, 1, 0, 0, 0, out)
+            }))
+        };
+        let connector =
+            |file| status(create::<Connector>(|iid, out| adapter.create_connector(iid, file, out)));
+        let listener = |file| status(create::<Listener>(|iid, out| adapter.create_listener(iid, file, out)));
+        let (watch, channel) = ("epoll_ctl", "rdma_create_event_channel");
+        let none = Status::NO_MEMORY;
+        let method = "IND2Adapter::CreateCompletionQueue";
+        shows(method, on_a_file(watch, libc::ENOMEM, &queue), none);
+        shows(method, on_a_file("ibv_create_comp_channel", libc::ENOMEM, &queue), none);
+        let method = "IND2Adapter::CreateMemoryRegion";
+        shows(method, on_a_file(watch, libc::ENOMEM, &region), none);
+        shows(method, on_a_file(watch, libc::ENOSPC, &region), Status::INSUFFICIENT_RESOURCES);
+        shows("IND2Adapter::CreateSharedReceiveQueue", on_a_file(watch, libc::ENOMEM, &shared), none);
+        shows("IND2Adapter::CreateConnector", on_a_file(channel, libc::ENOMEM, &connector), none);
+        shows("IND2Adapter::CreateListener", on_a_file(channel, libc::ENOMEM, &listener), none);
+
+        let provider = com::provider();
+        let (raw, length) = address().to_raw();
+        let mut id = 0;
+        let mut resolve = || provider.resolve_address(raw.as_ptr().cast(), length, &mut id);
+        fail("getifaddrs", libc::ENOMEM);
+        shows("IND2Provider::ResolveAddress", resolve(), none);
+        assert_eq!(resolve(), Status::SUCCESS);
+        fail("getifaddrs", libc::ENOMEM);
+        let opened = create::<com::Adapter>(|iid, out| provider.open_adapter(iid, id, out));
+        shows("IND2Provider::OpenAdapter", status(opened), none);
+    }
+}
+
+/// One test, because the choice of windows is the process's.
+#[test]
+fn windows_run_out() {
+    let _turn = turn();
+    // SAFETY: only Rust code reads the environment here, under std's lock.
+    unsafe { std::env::set_var("NDCOMPAT_MEMORY_WINDOWS", "2") };
+    let adapter = open();
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("NDCOMPAT_MEMORY_WINDOWS") };
+    // SAFETY: the arguments are valid.
+    let window = || create::<MemoryWindow>(|iid, out| unsafe { adapter.create_memory_window(iid, out) });
+    fail("alloc_mw", libc::ENOMEM);
+    shows("IND2Adapter::CreateMemoryWindow", status(window()), Status::INSUFFICIENT_RESOURCES);
+    assert_eq!(status(window()), Status::SUCCESS);
 }
 
 #[test]
