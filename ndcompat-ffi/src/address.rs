@@ -83,6 +83,25 @@ pub(crate) unsafe fn write_list(addresses: &[SockAddr], out: *mut c_void) {
     }
 }
 
+/// The addresses of a list that somebody else has written; what is no IP address is left out.
+///
+/// # Safety
+/// `list` must be a list whose entries are NULL or as long as they say.
+pub(crate) unsafe fn read_list(list: *const c_void) -> Vec<SockAddr> {
+    // SAFETY: the header and as many entries as it counts.
+    let entries = unsafe {
+        let count = (*list.cast::<SocketAddressList>()).count;
+        let first = list.byte_add(size_of::<SocketAddressList>()).cast::<SocketAddress>();
+        std::slice::from_raw_parts(first, usize::try_from(count).unwrap_or(0))
+    };
+    let address = |entry: &SocketAddress| {
+        let length = usize::try_from(entry.length).unwrap_or(0);
+        // SAFETY: as long as said.
+        unsafe { SockAddr::from_raw(entry.address, length) }.ok()
+    };
+    entries.iter().filter_map(address).collect()
+}
+
 /// `QueryAddressList` of providers and adapters.
 ///
 /// # Safety

@@ -1,15 +1,20 @@
-//! The `Nd*` helper functions (`ndsupport.h`): from an IP address to an adapter.
+//! The `Nd*` helper functions (`ndsupport.h`): from an IP address to an adapter, of whichever provider.
+//!
+//! The provider in this library is asked first, then the others in the catalogue. ND v1 providers are left alone, so
+//! that no adapter of theirs is listed or found.
 
 use crate::adapter::Adapter;
 use crate::address;
 use crate::com::{HResult, Object, boundary};
 use crate::guid::{Guid, IID_INDAdapter};
+use crate::others;
 use ndcompat::verbs::SockAddr;
 use ndcompat::{Result, Status, provider};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `NdQueryAddressList`: leave out ND v2 adapters, which are all there are.
+/// `NdQueryAddressList`: leave out ND v2 adapters, which are all there are. The flags for emulated adapters and for those
+/// of ND v1 leave out nothing.
 const EXCLUDE_ND2: u32 = 4;
 
 /// How often `NdStartup` was called without its `NdCleanup`.
@@ -30,19 +35,47 @@ pub extern "C" fn NdStartup() -> HResult {
     Status::SUCCESS.0
 }
 
-/// Ends what one `NdStartup` began. `ND_DEVICE_NOT_READY` without one. Objects that exist stay usable.
+/// Ends what one `NdStartup` began. `ND_DEVICE_NOT_READY` without one. Objects that exist stay usable; the last unloads
+/// the providers that have none.
 #[unsafe(no_mangle)]
 pub extern "C" fn NdCleanup() -> HResult {
     let decrement = |count: usize| count.checked_sub(1);
     match STARTED.fetch_update(Ordering::AcqRel, Ordering::Acquire, decrement) {
-        Ok(_) => Status::SUCCESS.0,
+        Ok(count) => {
+            if count == 1 {
+                NdFlushProviders();
+            }
+            Status::SUCCESS.0
+        }
         Err(_) => Status::DEVICE_NOT_READY.0,
     }
 }
 
-/// Unloads providers that are not in use: there are none to unload.
+/// Unloads the providers that are not in use.
 #[unsafe(no_mangle)]
-pub extern "C" fn NdFlushProviders() {}
+pub extern "C" fn NdFlushProviders() {
+    boundary(|| {
+        others::flush();
+        Status::SUCCESS.0
+    });
+}
+
+/// The addresses of all providers, each once.
+fn addresses() -> Result<Vec<SockAddr>> {
+    let mut addresses = provider::addresses()?;
+    for other in others::instances().flat_map(|other| other.addresses()) {
+        let other = other.with_port(0);
+        if !addresses.contains(&other) {
+            addresses.push(other);
+        }
+    }
+    Ok(addresses)
+}
+
+/// Whether an address is some provider's.
+fn check(address: SockAddr) -> Result<()> {
+    provider::resolve_address(address).map(drop).or_else(|_| others::check(address))
+}
 
 /// The addresses of all adapters, as a `SOCKET_ADDRESS_LIST`.
 ///
@@ -56,7 +89,7 @@ pub unsafe extern "C" fn NdQueryAddressList(flags: u32, list: *mut c_void, lengt
             return status.0;
         }
         let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_3.0 };
-        let addresses = if flags & EXCLUDE_ND2 != 0 { Ok(Vec::new()) } else { provider::addresses() };
+        let addresses = if flags & EXCLUDE_ND2 != 0 { Ok(Vec::new()) } else { addresses() };
         let addresses = match addresses {
             Ok(addresses) => addresses,
             Err(status) => return status.0,
@@ -106,7 +139,7 @@ fn local_address_for(remote: SockAddr) -> Result<SockAddr> {
             _ => Status::UNSUCCESSFUL,
         })?;
     let local = SockAddr::from(local).with_port(0);
-    provider::resolve_address(local).map(|_| local)
+    check(local).map(|()| local)
 }
 
 /// An address that a helper function was passed: its length and family are checked as documented.
@@ -129,7 +162,7 @@ unsafe fn checked(address: *const c_void, length: usize) -> Result<SockAddr> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn NdCheckAddress(address: *const c_void, length: usize) -> HResult {
     // SAFETY: passed on to the caller.
-    boundary(|| answer(unsafe { checked(address, length) }.and_then(provider::resolve_address).map(drop)))
+    boundary(|| answer(unsafe { checked(address, length) }.and_then(check)))
 }
 
 /// Opens the adapter that an address, whatever its port, belongs to.
@@ -149,18 +182,24 @@ pub unsafe extern "C" fn NdOpenAdapter(
             Ok(address) => address,
             Err(status) => return status.0,
         };
-        // ND v1 adapters have no addresses here.
         if iid.as_ref() == Some(&IID_INDAdapter) {
+            if let Some(out) = out.as_mut() {
+                *out = std::ptr::null_mut();
+            }
             return Status::INVALID_ADDRESS.0;
         }
-        Object::hand_out(iid, out, || {
+        let status = Object::hand_out(iid, out, || {
             let engine = provider::open_adapter(provider::resolve_address(address)?)?;
             Ok(Adapter { engine, _provider: None })
-        })
+        });
+        if status >= 0 || iid.is_null() || out.is_null() {
+            return status;
+        }
+        others::open_adapter(iid, address, out, status)
     })
 }
 
-/// Opens an ND v1 adapter: there are none.
+/// Opens an ND v1 adapter: ND v1 providers are left alone, so there is none.
 ///
 /// # Safety
 /// As [`NdOpenAdapter`].

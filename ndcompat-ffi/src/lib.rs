@@ -16,6 +16,7 @@ pub mod helper;
 mod listener;
 mod memory_region;
 mod memory_window;
+mod others;
 mod overlapped;
 pub mod provider;
 mod queue_pair;

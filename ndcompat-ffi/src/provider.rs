@@ -12,10 +12,10 @@ pub(crate) struct Provider;
 
 #[repr(C)]
 pub(crate) struct Methods {
-    unknown: UnknownMethods,
-    query_address_list: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    resolve_address: unsafe extern "C" fn(*mut c_void, *const c_void, u32, *mut u64) -> HResult,
-    open_adapter: unsafe extern "C" fn(*mut c_void, *const Guid, u64, *mut *mut c_void) -> HResult,
+    pub unknown: UnknownMethods,
+    pub query_address_list: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub resolve_address: unsafe extern "C" fn(*mut c_void, *const c_void, u32, *mut u64) -> HResult,
+    pub open_adapter: unsafe extern "C" fn(*mut c_void, *const Guid, u64, *mut *mut c_void) -> HResult,
 }
 
 impl Interface for Provider {

@@ -19,4 +19,10 @@ EXTERN_C int ndcompat_event_fd(HANDLE event);
  */
 EXTERN_C int ndcompat_port_fd(HANDLE port);
 
+/*
+ * Which files of the provider catalogue are left out and why, a line each: "path:line: reason". Writes what fits into
+ * `size` bytes, with a NUL, and returns the length of the whole without it, as snprintf does. 0: all are fine.
+ */
+EXTERN_C size_t ndcompat_catalogue_faults(char *buffer, size_t size);
+
 #endif /* NDCOMPAT_H */

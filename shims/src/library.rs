@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `HMODULE`.
@@ -210,6 +210,34 @@ unsafe extern "C" {
     fn dlinfo(handle: Module, request: c_int, result: *mut c_void) -> c_int;
 }
 
+/// A module that stays loaded while this lives, for Rust code.
+pub struct Library(Module);
+
+// SAFETY: the loader's functions take a handle on any thread.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Loads `name` as `LoadLibrary` does; the error is that of `GetLastError`.
+    pub fn load(name: &str) -> Result<Library, u32> {
+        load(Some(name.to_owned()), 0).map(Library)
+    }
+
+    /// The address of a function, as `GetProcAddress` finds it.
+    pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: a terminated name.
+        unsafe { procedure(self.0, name.as_ptr()) }.ok().and_then(NonNull::new)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // It was loaded once and is unloaded once.
+        let _ = unload(self.0);
+    }
+}
+
 fn handle(result: Result<Module, u32>) -> Module {
     result.unwrap_or_else(|code| {
         set_last_error(code);
@@ -320,6 +348,13 @@ mod tests {
             assert_eq!(ndw_FreeLibrary(module), 0);
             assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
         }
+    }
+
+    #[test]
+    fn a_library_for_rust() {
+        let library = Library::load("libm.so.6").unwrap();
+        assert!(library.function(c"cos").is_some() && library.function(c"no_such_function").is_none());
+        assert!(Library::load("no-such-library.dll").is_err());
     }
 
     #[test]

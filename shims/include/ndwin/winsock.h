@@ -187,11 +187,16 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #endif
 
 /*
- * The provider catalogue, <ws2spi.h>: for code that looks up providers itself. The library answers with one entry,
- * its own.
+ * The provider catalogue, <ws2spi.h>. Its first entry is this library; others are described by files, see
+ * docs/providers.md.
  */
 NDW_API(int, WSCEnumProtocols, (LPINT protocols, LPWSAPROTOCOL_INFOW buffer, LPDWORD size, LPINT error));
 NDW_API(int, WSCGetProviderPath, (GUID *provider, WCHAR *path, LPINT length, LPINT error));
+NDW_API(int, WSCInstallProvider,
+    (GUID *provider, const WCHAR *path, const LPWSAPROTOCOL_INFOW infos, DWORD count, LPINT error));
+NDW_API(int, WSCUpdateProvider,
+    (GUID *provider, const WCHAR *path, const LPWSAPROTOCOL_INFOW infos, DWORD count, LPINT error));
+NDW_API(int, WSCDeinstallProvider, (GUID *provider, LPINT error));
 NDW_API(int, WSAProviderConfigChange,
     (LPHANDLE handle, LPWSAOVERLAPPED overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
 
