@@ -8,6 +8,7 @@
 
 pub mod crt;
 pub mod error;
+mod futex;
 pub mod io;
 pub mod library;
 pub mod memory;

@@ -14,6 +14,7 @@ pub mod port;
 pub(crate) mod queue;
 mod request;
 pub(crate) mod signal;
+mod spin;
 pub(crate) mod sync;
 pub(crate) mod sys;
 

@@ -5,6 +5,7 @@
 //! leaves behind makes the order of the two irrelevant.
 
 use super::poller::Poller;
+use super::spin::{self, Spinner};
 use super::sync::{Arc, AtomicU32, Lock, Ordering, Weak, thread_local};
 use super::sys::{Deadline, futex_wait, futex_wake};
 
@@ -19,6 +20,8 @@ const IN_EPOLL: u32 = 3;
 
 pub(crate) struct Parker {
     state: AtomicU32,
+    /// Whether the owner spins before it sleeps.
+    pub(crate) spinner: Spinner,
     /// The poller that the owner leads, or led last.
     led: Lock<Weak<Poller>>,
 }
@@ -29,7 +32,7 @@ thread_local! {
 
 impl Parker {
     fn new() -> Parker {
-        Parker { state: AtomicU32::new(EMPTY), led: Lock::new(Weak::new()) }
+        Parker { state: AtomicU32::new(EMPTY), spinner: Spinner::default(), led: Lock::new(Weak::new()) }
     }
 
     /// The calling thread's parker. (While the thread's locals are being destroyed: a temporary one.)
@@ -54,6 +57,8 @@ impl Parker {
 
     /// Sleeps until woken or the deadline. Only the owner may call this.
     pub(crate) fn park(&self, deadline: Deadline) {
+        let woken = || (self.state.load(Ordering::Relaxed) == NOTIFIED).then_some(());
+        self.spinner.spin(spin::LONG, woken);
         if self.fall_asleep(IN_FUTEX) {
             while self.state.load(Ordering::Relaxed) == IN_FUTEX && !deadline.passed() {
                 futex_wait(&self.state, IN_FUTEX, deadline);

@@ -191,6 +191,11 @@ impl Poller {
         self.guests.load(Ordering::SeqCst) > 0 || self.seats.lock().led
     }
 
+    /// Whether there is anything to serve.
+    pub(crate) fn has_sources(&self) -> bool {
+        self.seats.lock().sources > 0
+    }
+
     /// The count of looks so far.
     pub(crate) fn looks(&self) -> usize {
         self.looks.load(Ordering::Relaxed)

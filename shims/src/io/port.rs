@@ -8,6 +8,7 @@ use super::sys::{Deadline, Epoll};
 use super::{File, Overlapped, STATUS_PENDING};
 use crate::error::*;
 use crate::object::{Object, RawHandle, guard, guard_bool, handle};
+use std::cell::Cell;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -54,9 +55,26 @@ fn port(handle: RawHandle) -> Result<Arc<Port>, u32> {
     }
 }
 
-/// The queue alone: a thread that waits must not keep the port from being closed.
-pub(super) fn queue(handle: RawHandle) -> Result<Arc<Queue>, u32> {
-    port(handle).map(|port| port.queue.clone())
+/// The queue of the port that a handle names.
+type Known = (RawHandle, Arc<Queue>);
+
+thread_local! {
+    /// Ports that this thread used last. Threads that share a port would otherwise contend for its reference count.
+    static LAST: [Cell<Option<Known>>; 4] = const { [const { Cell::new(None) }; 4] };
+}
+
+/// Runs `body` with the queue alone: a thread that waits must not keep the port from being closed.
+pub(super) fn with_queue<R>(handle: RawHandle, body: impl FnOnce(&Arc<Queue>) -> R) -> Result<R, u32> {
+    let place = (handle.0 >> 2) % 4;
+    let last = LAST.try_with(|last| last[place].take()).ok().flatten();
+    let last = match last.filter(|(known, _)| *known == handle && handle::is_open(handle)) {
+        Some(last) => last,
+        None => (handle, port(handle)?.queue.clone()),
+    };
+    let result = body(&last.1);
+    // Should the thread be ending, it is forgotten.
+    let _ = LAST.try_with(|places| places[place].set(Some(last)));
+    Ok(result)
 }
 
 fn from_io(error: io::Error) -> u32 {
@@ -85,7 +103,7 @@ pub extern "C" fn ndw_CreateIoCompletionPort(
         }
         let file = File::from_handle(file).ok_or(ERROR_INVALID_HANDLE)?;
         if existing != RawHandle::NULL {
-            return file.bind(&queue(existing)?, key).map(|()| existing);
+            return with_queue(existing, |queue| file.bind(queue, key))?.map(|()| existing);
         }
         let port = Port::new(threads).map_err(from_io)?;
         file.bind(&port.queue, key)?;
@@ -110,18 +128,16 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
     overlapped: *mut Overlapped,
 ) -> i32 {
     guard_bool(|| {
-        queue(port)?.post(Packet { key, overlapped: overlapped.addr(), bytes: bytes as usize, status: 0 });
-        Ok(())
+        let packet = Packet { key, overlapped: overlapped.addr(), bytes: bytes as usize, status: 0 };
+        with_queue(port, |queue| queue.post(packet))
     })
 }
 
-fn next(port: RawHandle, millis: u32) -> Result<(Packet, Arc<Queue>), u32> {
-    let queue = queue(port)?;
-    match queue.next(Deadline::after_millis(millis)) {
-        Ok(packet) => Ok((packet, queue)),
-        Err(NoPacket::TimedOut) => Err(WAIT_TIMEOUT),
-        Err(NoPacket::Closed) => Err(ERROR_ABANDONED_WAIT_0),
-    }
+fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
+    queue.next(Deadline::after_millis(millis)).map_err(|none| match none {
+        NoPacket::TimedOut => WAIT_TIMEOUT,
+        NoPacket::Closed => ERROR_ABANDONED_WAIT_0,
+    })
 }
 
 /// `GetQueuedCompletionStatus`.
@@ -137,9 +153,9 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatus(
     millis: u32,
 ) -> i32 {
     guard(0, || {
-        let packet = match next(port, millis) {
-            Ok((packet, _)) => packet,
-            Err(code) => {
+        let packet = match with_queue(port, |queue| next(queue, millis)) {
+            Ok(Ok(packet)) => packet,
+            Ok(Err(code)) | Err(code) => {
                 // SAFETY: the caller vouches for the pointer.
                 unsafe { put(overlapped, std::ptr::null_mut()) };
                 return fail(code, 0);
@@ -218,17 +234,19 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatusEx(
         }
         // SAFETY: the caller vouches for the pointer.
         unsafe { put(removed, 0) };
-        let (first, queue) = next(port, millis)?;
-        let mut taken = 0;
-        let more = std::iter::from_fn(|| queue.another());
-        for packet in std::iter::once(first).chain(more.take(count as usize - 1)) {
-            // SAFETY: the caller vouches for `count` entries.
-            unsafe { entries.add(taken).write(OverlappedEntry::from_packet(packet)) };
-            taken += 1;
-        }
-        // SAFETY: the caller vouches for the pointer.
-        unsafe { put(removed, taken as u32) };
-        Ok(())
+        with_queue(port, |queue| {
+            let first = next(queue, millis)?;
+            let mut taken = 0;
+            let more = std::iter::from_fn(|| queue.another());
+            for packet in std::iter::once(first).chain(more.take(count as usize - 1)) {
+                // SAFETY: the caller vouches for `count` entries.
+                unsafe { entries.add(taken).write(OverlappedEntry::from_packet(packet)) };
+                taken += 1;
+            }
+            // SAFETY: the caller vouches for the pointer.
+            unsafe { put(removed, taken as u32) };
+            Ok(())
+        })?
     })
 }
 

@@ -7,6 +7,7 @@
 
 use super::parker::Parker;
 use super::poller::Poller;
+use super::spin;
 use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
 use super::sys::{Deadline, EventFd, is_asleep, thread_id};
 use std::cell::{Cell, RefCell};
@@ -37,11 +38,23 @@ pub(crate) enum NoPacket {
 pub(crate) struct Queue {
     pub(crate) poller: Arc<Poller>,
     limit: usize,
+    inbox: Inbox,
     state: Lock<State>,
+}
+
+/// Where packets arrive, with a lock of its own: while nobody waits, those who post and those who take hardly meet.
+#[derive(Default)]
+#[repr(align(128))]
+struct Inbox {
+    packets: Lock<VecDeque<Packet>>,
+    /// Posting alone is not enough: somebody waits, or looks at the descriptor, or the queue is closed. Set before the
+    /// inbox is emptied, so that who posts later sees it.
+    attended: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
+    /// Out of the inbox, and earlier than all there.
     packets: VecDeque<Packet>,
     waiters: Vec<Arc<Waiter>>,
     running: Vec<Runner>,
@@ -79,19 +92,41 @@ impl Waiter {
 }
 
 impl State {
-    fn push(&mut self, packet: Packet) {
-        self.packets.push_back(packet);
-        if let Some(fd) = self.fd.as_ref().filter(|_| self.packets.len() == 1) {
-            fd.set();
+    /// Empties the inbox.
+    ///
+    /// Whoever queues up does so: from then on who posts does it, so while somebody waits nothing stays in there.
+    fn collect(&mut self, inbox: &Inbox) {
+        let had = !self.packets.is_empty();
+        let mut arrived = inbox.packets.lock();
+        if had {
+            self.packets.append(&mut arrived);
+        } else {
+            std::mem::swap(&mut self.packets, &mut arrived);
+            if let Some(fd) = self.fd.as_ref().filter(|_| !self.packets.is_empty()) {
+                fd.set();
+            }
         }
     }
 
+    /// The next of the packets collected.
     fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         if let Some(fd) = self.fd.as_ref().filter(|_| self.packets.is_empty()) {
             fd.clear();
         }
         Some(packet)
+    }
+
+    /// The next of all packets.
+    fn pop_any(&mut self, inbox: &Inbox) -> Option<Packet> {
+        if self.packets.is_empty() {
+            self.collect(inbox);
+        }
+        self.pop()
+    }
+
+    fn wants_attention(&self) -> bool {
+        self.closed || self.fd.is_some() || !self.waiters.is_empty()
     }
 
     fn may_run(&self, limit: usize) -> bool {
@@ -114,8 +149,8 @@ impl State {
     }
 
     /// Hands packets that may run now to waiting threads, and has somebody watch over those that may not.
-    fn settle(&mut self, limit: usize) -> Vec<Arc<Waiter>> {
-        let mut woken = Vec::new();
+    fn settle(&mut self, limit: usize) -> Woken {
+        let mut woken = Woken::default();
         while !self.packets.is_empty() && self.may_run(limit) {
             let Some(waiter) = self.waiters.pop() else { break };
             if let Some(packet) = self.pop() {
@@ -136,8 +171,18 @@ impl State {
     }
 }
 
-fn wake(waiters: Vec<Arc<Waiter>>) {
-    for waiter in waiters {
+/// Threads to be woken once the lock is free. Mostly one at most, for which nothing is allocated.
+#[derive(Default)]
+struct Woken(Option<Arc<Waiter>>, Vec<Arc<Waiter>>);
+
+impl Woken {
+    fn push(&mut self, waiter: Arc<Waiter>) {
+        self.1.extend(self.0.replace(waiter));
+    }
+}
+
+fn wake(woken: Woken) {
+    for waiter in woken.1.into_iter().chain(woken.0) {
         waiter.parker.wake();
     }
 }
@@ -145,17 +190,22 @@ fn wake(waiters: Vec<Arc<Waiter>>) {
 impl Queue {
     /// A queue that lets `limit` threads run at a time.
     pub(crate) fn new(limit: usize) -> io::Result<Arc<Queue>> {
-        Ok(Arc::new(Queue { poller: Poller::new()?, limit, state: Lock::default() }))
+        Ok(Arc::new(Queue { poller: Poller::new()?, limit, inbox: Inbox::default(), state: Lock::default() }))
     }
 
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
     pub(crate) fn post(&self, packet: Packet) {
+        self.inbox.packets.lock().push_back(packet);
+        if !self.inbox.attended.load(Ordering::Relaxed) {
+            return;
+        }
         let woken = {
             let mut state = self.state.lock();
+            state.collect(&self.inbox);
             if state.closed {
+                state.packets.clear();
                 return;
             }
-            state.push(packet);
             // A thread that serves completions while it waits here takes the first one itself.
             if WAITING.with(Cell::get) == std::ptr::from_ref(self) && state.may_run(self.limit) {
                 let me = Parker::current();
@@ -164,7 +214,9 @@ impl Queue {
                     state.waiters.push(waiter);
                 }
             }
-            state.settle(self.limit)
+            let woken = state.settle(self.limit);
+            self.inbox.attended.store(state.wants_attention(), Ordering::Relaxed);
+            woken
         };
         wake(woken);
     }
@@ -177,7 +229,7 @@ impl Queue {
             self.poller.poll();
             answer = self.take(false).or(Some(Err(NoPacket::TimedOut)));
         }
-        let answer = answer.unwrap_or_else(|| self.wait(deadline));
+        let answer = answer.or_else(|| self.look_out()).unwrap_or_else(|| self.wait(deadline));
         match answer {
             // Whoever gave the packet has counted this thread already.
             Ok(_) => Bound::count(self),
@@ -192,7 +244,7 @@ impl Queue {
 
     /// Takes a packet that lies in the queue already, for a thread that runs already.
     pub(crate) fn another(&self) -> Option<Packet> {
-        self.state.lock().pop()
+        self.state.lock().pop_any(&self.inbox)
     }
 
     fn take(&self, was_running: bool) -> Option<Result<Packet, NoPacket>> {
@@ -206,9 +258,19 @@ impl Queue {
         if !state.may_run(self.limit) {
             return None;
         }
-        let packet = state.pop()?;
+        let packet = state.pop_any(&self.inbox)?;
         state.start(thread_id());
         Some(Ok(packet))
+    }
+
+    /// Takes a packet that comes at once. That saves both sides the hand-over; but where there are sources, somebody has
+    /// to look after them.
+    fn look_out(&self) -> Option<Result<Packet, NoPacket>> {
+        if self.poller.has_sources() {
+            None
+        } else {
+            Parker::current().spinner.spin(spin::SHORT, || self.take(false))
+        }
     }
 
     fn wait(&self, deadline: Deadline) -> Result<Packet, NoPacket> {
@@ -225,6 +287,8 @@ impl Queue {
                 return Err(NoPacket::Closed);
             }
             state.waiters.push(waiter.clone());
+            self.inbox.attended.store(true, Ordering::Relaxed);
+            state.collect(&self.inbox);
             state.settle(self.limit)
         };
         wake(woken);
@@ -263,6 +327,7 @@ impl Queue {
                 state.forget(waiter);
                 return Err(NoPacket::TimedOut);
             }
+            state.collect(&self.inbox);
             if watching && state.packets.is_empty() {
                 state.watched = false;
                 waiter.watching.store(false, Ordering::Release);
@@ -284,13 +349,15 @@ impl Queue {
         let waiters = {
             let mut state = self.state.lock();
             state.closed = true;
+            self.inbox.attended.store(true, Ordering::Relaxed);
+            state.collect(&self.inbox);
             while state.pop().is_some() {}
             std::mem::take(&mut state.waiters)
         };
-        for waiter in &waiters {
+        for waiter in waiters {
             waiter.give(Err(NoPacket::Closed));
+            waiter.parker.wake();
         }
-        wake(waiters);
     }
 
     /// A descriptor that is readable while there are packets. It belongs to the queue.
@@ -302,6 +369,8 @@ impl Queue {
                 fd.set();
             }
             state.fd = Some(fd);
+            self.inbox.attended.store(true, Ordering::Relaxed);
+            state.collect(&self.inbox);
         }
         Ok(state.fd.as_ref().map_or(-1, EventFd::fd))
     }
@@ -310,6 +379,12 @@ impl Queue {
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiters.len()
+    }
+
+    /// How many threads count as running, those found asleep among them.
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> usize {
+        self.state.lock().running.len()
     }
 
     fn stop_running(&self) {

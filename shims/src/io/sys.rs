@@ -1,78 +1,48 @@
 //! The system calls that blocking is made of: epoll, eventfd and futex.
 
+pub(crate) use crate::futex::Deadline;
+
 use super::sync::AtomicU32;
+use crate::futex;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-/// When a wait gives up; earlier ones are less than later ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deadline {
-    /// At once: the wait is a mere look.
-    Now,
-    At(Instant),
-    Never,
-}
-
-impl Deadline {
-    pub(crate) fn after(time: Duration) -> Deadline {
-        Instant::now().checked_add(time).map_or(Deadline::Never, Deadline::At)
-    }
-
-    /// From a Windows time-out, where `INFINITE` is all ones.
-    pub(crate) fn after_millis(millis: u32) -> Deadline {
-        match millis {
-            0 => Deadline::Now,
-            u32::MAX => Deadline::Never,
-            _ => Deadline::after(Duration::from_millis(millis.into())),
-        }
-    }
-
-    pub(crate) fn passed(self) -> bool {
-        self.remaining().is_some_and(|left| left.is_zero())
-    }
-
-    fn remaining(self) -> Option<Duration> {
-        match self {
-            Deadline::Now => Some(Duration::ZERO),
-            Deadline::At(at) => Some(at.saturating_duration_since(Instant::now())),
-            Deadline::Never => None,
-        }
-    }
-
-    /// For `epoll_wait`, rounded up so that a wait never returns early.
-    fn as_epoll_timeout(self) -> i32 {
-        match self.remaining() {
-            None => -1,
-            Some(left) => left.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(i32::MAX),
-        }
-    }
-}
 
 /// Sleeps while `word` holds `expected`, until a wake-up or the deadline; may return spuriously.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
-    let timeout = deadline.remaining().map(|left| libc::timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    });
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: both pointers are valid for the duration of the call (the time-out may be null).
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            timeout,
-        );
-    }
+    futex::wait(word, expected, futex::ANYONE, deadline);
 }
 
 /// Wakes one thread that sleeps on `word`.
 pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: the kernel uses the address only to find sleepers.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    futex::wake(word, 1, futex::ANYONE);
+}
+
+/// Looks again and again without giving the processor up; but once on a machine that has only one.
+pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+    static ALONE: OnceLock<bool> = OnceLock::new();
+    if *ALONE
+        .get_or_init(|| std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1))
+    {
+        return look();
+    }
+    let end = Instant::now() + how_long;
+    let mut pause = 1;
+    loop {
+        let found = look();
+        if found.is_some() {
+            return found;
+        }
+        // At growing distances, for the other side's sake: it works on what is looked at.
+        (0..pause).for_each(|_| std::hint::spin_loop());
+        if pause < 8 {
+            pause *= 2;
+        } else if Instant::now() > end {
+            return None;
+        }
+    }
 }
 
 /// The kernel's number of the calling thread.
@@ -186,7 +156,9 @@ impl Epoll {
 
     /// Sleeps until something is ready, the kick included, or the deadline; a signal ends it early.
     pub(crate) fn wait(&self, ready: &mut Ready, deadline: Deadline) {
-        self.collect(ready, deadline.as_epoll_timeout());
+        // Rounded up, so that a wait never returns early.
+        let millis = |left: Duration| left.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(i32::MAX);
+        self.collect(ready, deadline.remaining().map_or(-1, millis));
     }
 
     /// Looks what is ready now.

@@ -34,6 +34,14 @@ struct Aligned(RwLock<Shard>);
 static TABLE: [Aligned; SHARDS as usize] =
     [const { Aligned(RwLock::new(Shard { slots: Vec::new(), free: VecDeque::new() })) }; SHARDS as usize];
 
+/// The generation of each slot that is in use, 0 for others, so that whoever remembers what a handle named can see
+/// without a lock whether it still does. Pages that no slot needs are never touched.
+static LIVE: [AtomicU32; 1 << INDEX_BITS] = [const { AtomicU32::new(0) }; 1 << INDEX_BITS];
+
+fn live(number: u32, position: usize) -> &'static AtomicU32 {
+    &LIVE[position * SHARDS as usize + number as usize]
+}
+
 fn write(shard: u32) -> RwLockWriteGuard<'static, Shard> {
     TABLE[shard as usize].0.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -74,6 +82,7 @@ pub(crate) fn open(object: Object) -> RawHandle {
     // Generation 0 is left out, so that no handle is a small number, let alone NULL.
     slot.generation = slot.generation % ((1 << GENERATION_BITS) - 1) + 1;
     slot.object = Some(object);
+    live(number, position as usize).store(slot.generation, Ordering::Release);
     let index = position * SHARDS + number;
     RawHandle((((slot.generation << INDEX_BITS) | index) << 2) as usize)
 }
@@ -86,11 +95,19 @@ pub(crate) fn get(handle: RawHandle) -> Option<Object> {
     if slot.generation == generation { slot.object.clone() } else { None }
 }
 
+/// Whether `handle` still names what it named.
+pub(crate) fn is_open(handle: RawHandle) -> bool {
+    decode(handle).is_some_and(|(shard, position, generation)| {
+        generation != 0 && live(shard, position).load(Ordering::Acquire) == generation
+    })
+}
+
 /// Takes `handle` out of the table.
 fn close(handle: RawHandle) -> Option<Object> {
     let (number, position, generation) = decode(handle)?;
     let mut shard = write(number);
     let object = shard.slot(position, generation)?.object.take();
+    live(number, position).store(0, Ordering::Release);
     shard.free.push_back(position as u32);
     object
 }

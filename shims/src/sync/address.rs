@@ -1,7 +1,8 @@
 //! `WaitOnAddress`: waiting for a value of 1, 2, 4 or 8 bytes to change.
 
-use super::futex::{self, ANYONE, Deadline};
+use super::{sleep, timed_out};
 use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
+use crate::futex::{self, ANYONE, Deadline};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,7 +65,7 @@ pub unsafe extern "C" fn ndw_WaitOnAddress(
     size: usize,
     milliseconds: u32,
 ) -> i32 {
-    let deadline = Deadline::after(milliseconds);
+    let deadline = Deadline::after_millis(milliseconds);
     let woken = AtomicU32::new(0);
     let key = address as usize;
     {
@@ -81,13 +82,13 @@ pub unsafe extern "C" fn ndw_WaitOnAddress(
         }
     }
     while woken.load(Acquire) == 0 && !deadline.passed() {
-        futex::wait(&woken, 0, ANYONE, deadline);
+        sleep(&woken, 0, ANYONE, deadline);
     }
     if woken.load(Acquire) == 0 {
         let mut waiters = bucket(key);
         if let Some(own) = waiters.iter().position(|waiter| std::ptr::eq(waiter.woken, &woken)) {
             waiters.remove(own);
-            return futex::timed_out();
+            return timed_out();
         }
     }
     1

@@ -1,9 +1,10 @@
 //! `CONDITION_VARIABLE`.
 
 use super::critical::CriticalSection;
-use super::futex::{self, ANYONE, Deadline};
 use super::srw::SrwLock;
+use super::{sleep, timed_out};
 use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
+use crate::futex::{self, ANYONE, Deadline};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 /// `CONDITION_VARIABLE_LOCKMODE_SHARED`.
@@ -25,14 +26,14 @@ impl ConditionVariable {
     ///
     /// May return `true` for no reason, as on Windows.
     pub fn sleep(&self, milliseconds: u32, unlock: impl FnOnce(), lock: impl FnOnce()) -> bool {
-        let deadline = Deadline::after(milliseconds);
+        let deadline = Deadline::after_millis(milliseconds);
         // Both before the lock is given back: who changes the condition from then on sees a sleeper, and a
         // wake-up from then on changes the count.
         self.sleepers.fetch_add(1, SeqCst);
         let wakes = self.wakes.load(SeqCst);
         unlock();
         while self.wakes.load(SeqCst) == wakes && !deadline.passed() {
-            futex::wait(&self.wakes, wakes, ANYONE, deadline);
+            sleep(&self.wakes, wakes, ANYONE, deadline);
         }
         let woken = self.wakes.load(SeqCst) != wakes;
         self.sleepers.fetch_sub(1, SeqCst);
@@ -50,7 +51,7 @@ impl ConditionVariable {
 }
 
 fn result(woken: bool) -> i32 {
-    if woken { 1 } else { futex::timed_out() }
+    if woken { 1 } else { timed_out() }
 }
 
 /// `InitializeConditionVariable`.

@@ -2,7 +2,7 @@
 
 use super::raw::RawLock;
 use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
-use std::cell::Cell;
+use crate::io::sys::thread_id;
 use std::ptr::write;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -22,20 +22,6 @@ pub struct CriticalSection {
 
 const _: () = assert!(size_of::<CriticalSection>() == 40 && align_of::<CriticalSection>() == 8);
 
-/// The calling thread's id, asked of the kernel once.
-fn current_thread() -> usize {
-    thread_local!(static ID: Cell<usize> = const { Cell::new(0) });
-    match ID.get() {
-        0 => {
-            // SAFETY: gettid has no preconditions.
-            let id = unsafe { libc::gettid() } as usize;
-            ID.set(id);
-            id
-        }
-        id => id,
-    }
-}
-
 impl CriticalSection {
     /// A free section.
     pub const fn new(spins: usize) -> CriticalSection {
@@ -51,12 +37,12 @@ impl CriticalSection {
 
     /// Only the thread itself writes its id here, so what it reads tells whether it is the owner.
     fn is_mine(&self) -> bool {
-        self.owner.load(Relaxed) == current_thread()
+        self.owner.load(Relaxed) == thread_id() as usize
     }
 
     fn take(&self, locked: bool) -> bool {
         if locked {
-            self.owner.store(current_thread(), Relaxed);
+            self.owner.store(thread_id() as usize, Relaxed);
             self.recursion.store(1, Relaxed);
         }
         locked

@@ -1,7 +1,8 @@
 //! `INIT_ONCE`, in its callback form.
 
-use super::futex::{self, ANYONE, Deadline};
+use super::sleep;
 use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
+use crate::futex::{self, ANYONE, Deadline};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -27,7 +28,7 @@ impl InitOnce {
             match self.0.compare_exchange(0, RUNNING, Acquire, Acquire) {
                 Ok(_) => break,
                 Err(state) if state & DONE != 0 => return Some(state & !3),
-                Err(_) => futex::wait(self.word(), RUNNING as u32, ANYONE, Deadline::NEVER),
+                Err(_) => sleep(self.word(), RUNNING as u32, ANYONE, Deadline::Never),
             }
         }
         let context = initialise().map(|context| context & !3);

@@ -1,6 +1,7 @@
 //! The lock of one word that the others are made of.
 
-use super::futex::{self, ANYONE, Deadline};
+use super::sleep;
+use crate::futex::{self, ANYONE, Deadline};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -33,7 +34,7 @@ impl RawLock {
         // A sleeper leaves the word at AWAITED even when it was the last one: that costs one wake-up too many,
         // but never one too few.
         while self.0.swap(AWAITED, Acquire) != FREE {
-            futex::wait(&self.0, AWAITED, ANYONE, Deadline::NEVER);
+            sleep(&self.0, AWAITED, ANYONE, Deadline::Never);
         }
     }
 

@@ -1,6 +1,7 @@
 //! `SRWLOCK`: many readers or one writer.
 
-use super::futex::{self, Deadline};
+use super::sleep;
+use crate::futex::{self, Deadline};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -80,7 +81,7 @@ impl SrwLock {
         }
         self.0.fetch_add(mode.waits, Relaxed);
         while let Err(lock) = self.attempt(mode, mode.waits) {
-            futex::wait(self.word(), lock as u32, mode.group, Deadline::NEVER);
+            sleep(self.word(), lock as u32, mode.group, Deadline::Never);
         }
     }
 

@@ -25,3 +25,5 @@ mod poller;
 mod queue;
 #[path = "../signal.rs"]
 mod signal;
+#[path = "../spin.rs"]
+mod spin;

@@ -1,5 +1,7 @@
 //! The I/O core as a driver and a program see it, with a fake device: an eventfd that completes requests.
 
 mod device;
+mod idle;
 mod port;
 mod request;
+mod spin;

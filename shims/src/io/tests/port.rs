@@ -125,7 +125,7 @@ fn closing_a_port_ends_the_waits() {
 }
 
 fn waiting(port: RawHandle) -> usize {
-    queue(port).unwrap().waiting()
+    with_queue(port, |queue| queue.waiting()).unwrap()
 }
 
 /// Starts a thread that waits on `port`, and returns once it does.
@@ -178,7 +178,7 @@ fn a_thread_takes_what_it_served_itself() {
     let (log, order) = mpsc::channel();
     // The first waiter leads, so it serves the device, although the second one would be next in line.
     waiter(port, 0, &log);
-    until(|| queue(port).unwrap().poller.is_watched());
+    until(|| with_queue(port, |queue| queue.poller.is_watched()).unwrap());
     waiter(port, 1, &log);
     let mut ov = overlapped(RawHandle::NULL);
     device.start(&file, &mut *ov);
