@@ -29,15 +29,15 @@ type Create = unsafe extern "C" fn(*mut c_void, *const Guid, RawHandle, *mut *mu
 
 #[repr(C)]
 pub(crate) struct Methods {
-    unknown: UnknownMethods,
-    create_overlapped_file: unsafe extern "C" fn(*mut c_void, *mut RawHandle) -> HResult,
-    query: unsafe extern "C" fn(*mut c_void, *mut AdapterInfo, *mut u32) -> HResult,
-    query_address_list: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    create_completion_queue:
+    pub unknown: UnknownMethods,
+    pub create_overlapped_file: unsafe extern "C" fn(*mut c_void, *mut RawHandle) -> HResult,
+    pub query: unsafe extern "C" fn(*mut c_void, *mut AdapterInfo, *mut u32) -> HResult,
+    pub query_address_list: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub create_completion_queue:
         unsafe extern "C" fn(*mut c_void, *const Guid, RawHandle, u32, u16, u64, *mut *mut c_void) -> HResult,
-    create_memory_region: Create,
-    create_memory_window: unsafe extern "C" fn(*mut c_void, *const Guid, *mut *mut c_void) -> HResult,
-    create_shared_receive_queue: unsafe extern "C" fn(
+    pub create_memory_region: Create,
+    pub create_memory_window: unsafe extern "C" fn(*mut c_void, *const Guid, *mut *mut c_void) -> HResult,
+    pub create_shared_receive_queue: unsafe extern "C" fn(
         *mut c_void,
         *const Guid,
         RawHandle,
@@ -48,10 +48,10 @@ pub(crate) struct Methods {
         u64,
         *mut *mut c_void,
     ) -> HResult,
-    create_queue_pair: CreateQueuePair,
-    create_queue_pair_with_srq: CreateQueuePairWithSrq,
-    create_connector: Create,
-    create_listener: Create,
+    pub create_queue_pair: CreateQueuePair,
+    pub create_queue_pair_with_srq: CreateQueuePairWithSrq,
+    pub create_connector: Create,
+    pub create_listener: Create,
 }
 
 type CreateQueuePair = unsafe extern "C" fn(

@@ -14,11 +14,11 @@ pub(crate) struct CompletionQueue(pub Arc<ndcompat::CompletionQueue>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    overlapped: OverlappedMethods,
-    get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
-    resize: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
-    notify: unsafe extern "C" fn(*mut c_void, u32, *mut Overlapped) -> HResult,
-    get_results: unsafe extern "C" fn(*mut c_void, *mut Completion, u32) -> u32,
+    pub overlapped: OverlappedMethods,
+    pub get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
+    pub resize: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
+    pub notify: unsafe extern "C" fn(*mut c_void, u32, *mut Overlapped) -> HResult,
+    pub get_results: unsafe extern "C" fn(*mut c_void, *mut Completion, u32) -> u32,
 }
 
 impl Interface for CompletionQueue {

@@ -16,18 +16,18 @@ pub(crate) struct Connector(pub Arc<ndcompat::Connector>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    overlapped: OverlappedMethods,
-    bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
-    connect: Connect,
-    complete_connect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    accept: Accept,
-    reject: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
-    get_read_limits: unsafe extern "C" fn(*mut c_void, *mut u32, *mut u32) -> HResult,
-    get_private_data: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    get_peer_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    notify_disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+    pub overlapped: OverlappedMethods,
+    pub bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
+    pub connect: Connect,
+    pub complete_connect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+    pub accept: Accept,
+    pub reject: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
+    pub get_read_limits: unsafe extern "C" fn(*mut c_void, *mut u32, *mut u32) -> HResult,
+    pub get_private_data: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub get_peer_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub notify_disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+    pub disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
 }
 
 type Connect = unsafe extern "C" fn(

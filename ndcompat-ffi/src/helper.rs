@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `NdQueryAddressList`: leave out ND v2 adapters, which are all there are. The flags for emulated adapters and for those
 /// of ND v1 leave out nothing.
-const EXCLUDE_ND2: u32 = 4;
+pub(crate) const EXCLUDE_ND2: u32 = 4;
 
 /// How often `NdStartup` was called without its `NdCleanup`.
 static STARTED: AtomicUsize = AtomicUsize::new(0);

@@ -6,6 +6,8 @@
 // The names are Windows'.
 #![allow(non_snake_case)]
 
+#[cfg(test)]
+mod abi;
 mod adapter;
 mod address;
 mod com;

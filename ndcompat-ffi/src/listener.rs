@@ -14,11 +14,11 @@ pub(crate) struct Listener(pub Arc<ndcompat::Listener>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    overlapped: OverlappedMethods,
-    bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
-    listen: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
-    get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    get_connection_request: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Overlapped) -> HResult,
+    pub overlapped: OverlappedMethods,
+    pub bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
+    pub listen: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
+    pub get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
+    pub get_connection_request: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Overlapped) -> HResult,
 }
 
 impl Interface for Listener {

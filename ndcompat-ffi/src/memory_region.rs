@@ -12,11 +12,11 @@ pub(crate) struct MemoryRegion(pub Arc<ndcompat::MemoryRegion>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    overlapped: OverlappedMethods,
-    register: unsafe extern "C" fn(*mut c_void, *const c_void, usize, u32, *mut Overlapped) -> HResult,
-    deregister: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    get_local_token: unsafe extern "C" fn(*mut c_void) -> u32,
-    get_remote_token: unsafe extern "C" fn(*mut c_void) -> u32,
+    pub overlapped: OverlappedMethods,
+    pub register: unsafe extern "C" fn(*mut c_void, *const c_void, usize, u32, *mut Overlapped) -> HResult,
+    pub deregister: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+    pub get_local_token: unsafe extern "C" fn(*mut c_void) -> u32,
+    pub get_remote_token: unsafe extern "C" fn(*mut c_void) -> u32,
 }
 
 impl Interface for MemoryRegion {

@@ -9,8 +9,8 @@ pub(crate) struct MemoryWindow(pub Arc<ndcompat::MemoryWindow>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    unknown: UnknownMethods,
-    get_remote_token: unsafe extern "C" fn(*mut c_void) -> u32,
+    pub unknown: UnknownMethods,
+    pub get_remote_token: unsafe extern "C" fn(*mut c_void) -> u32,
 }
 
 impl Interface for MemoryWindow {

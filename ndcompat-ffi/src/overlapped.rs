@@ -9,8 +9,8 @@ use win32::io::{File, Overlapped};
 #[repr(C)]
 pub(crate) struct OverlappedMethods {
     pub unknown: UnknownMethods,
-    cancel_overlapped_requests: unsafe extern "C" fn(*mut c_void) -> HResult,
-    get_overlapped_result: unsafe extern "C" fn(*mut c_void, *mut Overlapped, i32) -> HResult,
+    pub cancel_overlapped_requests: unsafe extern "C" fn(*mut c_void) -> HResult,
+    pub get_overlapped_result: unsafe extern "C" fn(*mut c_void, *mut Overlapped, i32) -> HResult,
 }
 
 /// An interface with overlapped requests.

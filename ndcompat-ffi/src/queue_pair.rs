@@ -14,14 +14,14 @@ pub(crate) struct QueuePair(pub Arc<ndcompat::QueuePair>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    unknown: UnknownMethods,
-    flush: unsafe extern "C" fn(*mut c_void) -> HResult,
-    send: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32, u32) -> HResult,
-    receive: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32) -> HResult,
-    bind: Bind,
-    invalidate: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, u32) -> HResult,
-    read: Rdma,
-    write: Rdma,
+    pub unknown: UnknownMethods,
+    pub flush: unsafe extern "C" fn(*mut c_void) -> HResult,
+    pub send: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32, u32) -> HResult,
+    pub receive: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32) -> HResult,
+    pub bind: Bind,
+    pub invalidate: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, u32) -> HResult,
+    pub read: Rdma,
+    pub write: Rdma,
 }
 
 type Bind = unsafe extern "C" fn(

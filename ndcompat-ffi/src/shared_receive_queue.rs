@@ -14,11 +14,11 @@ pub(crate) struct SharedReceiveQueue(pub Arc<ndcompat::SharedReceiveQueue>);
 
 #[repr(C)]
 pub(crate) struct Methods {
-    overlapped: OverlappedMethods,
-    get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
-    modify: unsafe extern "C" fn(*mut c_void, u32, u32) -> HResult,
-    notify: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    receive: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32) -> HResult,
+    pub overlapped: OverlappedMethods,
+    pub get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
+    pub modify: unsafe extern "C" fn(*mut c_void, u32, u32) -> HResult,
+    pub notify: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+    pub receive: unsafe extern "C" fn(*mut c_void, *mut c_void, *const Sge, u32) -> HResult,
 }
 
 impl Interface for SharedReceiveQueue {

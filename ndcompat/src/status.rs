@@ -18,6 +18,9 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = concat!("`", $text, "`")] $(#[$doc])* pub const $name: Status = Status($value as u32 as i32);)*
 
+            /// All values with a name.
+            pub const NAMED: &[Status] = &[$(Status::$name),*];
+
             /// The name the SPI gives the value, if it has one.
             pub fn name(self) -> Option<&'static str> {
                 match self {

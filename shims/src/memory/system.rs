@@ -11,18 +11,19 @@ pub(super) const HIGHEST_ADDRESS: usize = 0x7FFF_FFFE_FFFF;
 /// `SYSTEM_INFO`.
 #[repr(C)]
 #[derive(Default)]
+#[allow(missing_docs)] // the fields are Windows'
 pub struct SystemInfo {
-    processor_architecture: u16,
-    reserved: u16,
-    page_size: u32,
-    minimum_address: usize,
-    maximum_address: usize,
-    active_processor_mask: usize,
-    number_of_processors: u32,
-    processor_type: u32,
-    allocation_granularity: u32,
-    processor_level: u16,
-    processor_revision: u16,
+    pub processor_architecture: u16,
+    pub reserved: u16,
+    pub page_size: u32,
+    pub minimum_address: usize,
+    pub maximum_address: usize,
+    pub active_processor_mask: usize,
+    pub number_of_processors: u32,
+    pub processor_type: u32,
+    pub allocation_granularity: u32,
+    pub processor_level: u16,
+    pub processor_revision: u16,
 }
 
 const _: () = assert!(size_of::<SystemInfo>() == 48);
@@ -30,17 +31,18 @@ const _: () = assert!(size_of::<SystemInfo>() == 48);
 /// `MEMORYSTATUSEX`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)] // the fields are Windows'
 pub struct MemoryStatus {
-    length: u32,
+    pub length: u32,
     /// Percent of the physical memory in use.
-    memory_load: u32,
-    total_physical: u64,
-    available_physical: u64,
-    total_page_file: u64,
-    available_page_file: u64,
-    total_virtual: u64,
-    available_virtual: u64,
-    available_extended_virtual: u64,
+    pub memory_load: u32,
+    pub total_physical: u64,
+    pub available_physical: u64,
+    pub total_page_file: u64,
+    pub available_page_file: u64,
+    pub total_virtual: u64,
+    pub available_virtual: u64,
+    pub available_extended_virtual: u64,
 }
 
 const _: () = assert!(size_of::<MemoryStatus>() == 64);

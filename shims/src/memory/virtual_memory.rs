@@ -51,15 +51,16 @@ const RESERVED: u32 = 0;
 /// `MEMORY_BASIC_INFORMATION`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)] // the fields are Windows'
 pub struct MemoryInformation {
-    base_address: usize,
-    allocation_base: usize,
-    allocation_protect: u32,
-    partition: u16,
-    region_size: usize,
-    state: u32,
-    protect: u32,
-    kind: u32,
+    pub base_address: usize,
+    pub allocation_base: usize,
+    pub allocation_protect: u32,
+    pub partition: u16,
+    pub region_size: usize,
+    pub state: u32,
+    pub protect: u32,
+    pub kind: u32,
 }
 
 const _: () = assert!(size_of::<MemoryInformation>() == 48);

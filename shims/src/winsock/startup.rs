@@ -15,14 +15,15 @@ const STATUS: &[u8] = b"Running";
 
 /// `WSADATA` of a 64-bit system.
 #[repr(C)]
+#[allow(missing_docs)] // the fields are Windows'
 pub struct WsaData {
-    version: u16,
-    high_version: u16,
-    max_sockets: u16,
-    max_datagram: u16,
-    vendor_info: *mut c_char,
-    description: [u8; 257],
-    system_status: [u8; 129],
+    pub version: u16,
+    pub high_version: u16,
+    pub max_sockets: u16,
+    pub max_datagram: u16,
+    pub vendor_info: *mut c_char,
+    pub description: [u8; 257],
+    pub system_status: [u8; 129],
 }
 
 const _: () = assert!(size_of::<WsaData>() == 408);
