@@ -81,6 +81,16 @@ macro_rules! values {
     };
 }
 
+macro_rules! extensions {
+    ($facts:ident: $($c:literal $id:ident $methods:ty { $method:literal = $($member:ident).+ };)*) => {$(
+        $facts.insert(("ND_IID", $c.into()), bytes(&$id));
+        $facts.insert(
+            ("ND_SLOT", concat!($c, ".", $method).into()),
+            (offset_of!($methods, $($member).+) / 8).to_string(),
+        );
+    )*};
+}
+
 /// The bytes of an id in memory.
 fn bytes(id: &Guid) -> String {
     // SAFETY: a GUID is 16 bytes without padding.
@@ -150,6 +160,20 @@ fn interfaces(facts: &mut Facts) {
             "Bind" = bind, "Listen" = listen, "GetLocalAddress" = get_local_address,
             "GetConnectionRequest" = get_connection_request
         };
+    }
+}
+
+/// The interfaces of `ndendpoint.h`, without the slots of their bases.
+fn extensions(facts: &mut Facts) {
+    extensions! { facts:
+        "INDCompatAdapter" IID_INDCompatAdapter adapter::ExtendedMethods {
+            "CreateSharedEndpoint" = create_shared_endpoint
+        };
+        "INDCompatSharedEndpoint" IID_INDCompatSharedEndpoint shared_endpoint::Methods { "Close" = close };
+        "INDCompatConnector" IID_INDCompatConnector connector::ExtendedMethods {
+            "ConnectWithSharedEndpoint" = connect_with_shared_endpoint
+        };
+        "INDCompatListener" IID_INDCompatListener listener::ExtendedMethods { "Close" = close };
     }
 }
 
@@ -259,6 +283,7 @@ fn rust_and_the_headers_agree_in_every_fact() {
     let headers = facts_of_the_headers();
     let mut rust = Facts::new();
     interfaces(&mut rust);
+    extensions(&mut rust);
     structures(&mut rust);
     values(&mut rust);
     for (what, value) in &rust {

@@ -4,12 +4,13 @@ use crate::address;
 use crate::com::{HResult, Hold, Interface, Object, Table, UnknownMethods, boundary};
 use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
-use crate::guid::{Guid, IID_IND2Adapter};
+use crate::guid::{Guid, IID_IND2Adapter, IID_INDCompatAdapter};
 use crate::listener::Listener;
 use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use crate::provider::Provider;
 use crate::queue_pair::QueuePair;
+use crate::shared_endpoint::SharedEndpoint;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use ndcompat::types::AdapterInfo;
 use ndcompat::{QueuePairConfig, SharedReceiveQueueConfig, Status};
@@ -54,6 +55,20 @@ pub(crate) struct Methods {
     pub create_listener: Create,
 }
 
+/// The slots of `INDCompatAdapter` (`ndendpoint.h`): those of the base come first.
+#[repr(C)]
+pub(crate) struct ExtendedMethods {
+    pub base: Methods,
+    pub create_shared_endpoint: unsafe extern "C" fn(
+        *mut c_void,
+        *const Guid,
+        RawHandle,
+        *const c_void,
+        u32,
+        *mut *mut c_void,
+    ) -> HResult,
+}
+
 type CreateQueuePair = unsafe extern "C" fn(
     *mut c_void,
     *const Guid,
@@ -81,22 +96,25 @@ type CreateQueuePairWithSrq = unsafe extern "C" fn(
 ) -> HResult;
 
 impl Interface for Adapter {
-    type Methods = Methods;
-    const TABLE: &'static Table<Methods> = &Table::new(Methods {
-        unknown: Object::<Self>::UNKNOWN,
-        create_overlapped_file,
-        query,
-        query_address_list,
-        create_completion_queue,
-        create_memory_region,
-        create_memory_window,
-        create_shared_receive_queue,
-        create_queue_pair,
-        create_queue_pair_with_srq,
-        create_connector,
-        create_listener,
+    type Methods = ExtendedMethods;
+    const TABLE: &'static Table<ExtendedMethods> = &Table::new(ExtendedMethods {
+        base: Methods {
+            unknown: Object::<Self>::UNKNOWN,
+            create_overlapped_file,
+            query,
+            query_address_list,
+            create_completion_queue,
+            create_memory_region,
+            create_memory_window,
+            create_shared_receive_queue,
+            create_queue_pair,
+            create_queue_pair_with_srq,
+            create_connector,
+            create_listener,
+        },
+        create_shared_endpoint,
     });
-    const IDS: &'static [&'static Guid] = &[&IID_IND2Adapter];
+    const IDS: &'static [&'static Guid] = &[&IID_IND2Adapter, &IID_INDCompatAdapter];
 }
 
 unsafe fn inner<'a>(this: *mut c_void) -> &'a Arc<ndcompat::Adapter> {
@@ -300,5 +318,22 @@ unsafe extern "C" fn create_listener(
     // SAFETY: as above.
     boundary(|| unsafe {
         Object::hand_out(iid, out, || inner(this).create_listener(&file(handle)?).map(Listener))
+    })
+}
+
+unsafe extern "C" fn create_shared_endpoint(
+    this: *mut c_void,
+    iid: *const Guid,
+    handle: RawHandle,
+    address: *const c_void,
+    length: u32,
+    out: *mut *mut c_void,
+) -> HResult {
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        Object::hand_out(iid, out, || {
+            let address = address::read(address, length as usize)?;
+            inner(this).create_shared_endpoint(&file(handle)?, address).map(SharedEndpoint)
+        })
     })
 }

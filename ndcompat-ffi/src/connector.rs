@@ -2,9 +2,10 @@
 
 use crate::address;
 use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
-use crate::guid::{Guid, IID_IND2Connector, IID_IND2Overlapped};
+use crate::guid::{Guid, IID_IND2Connector, IID_IND2Overlapped, IID_INDCompatConnector};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
 use crate::queue_pair::QueuePair;
+use crate::shared_endpoint::SharedEndpoint;
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use std::ffi::c_void;
@@ -30,7 +31,26 @@ pub(crate) struct Methods {
     pub disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
 }
 
+/// The slots of `INDCompatConnector` (`ndendpoint.h`): those of the base come first.
+#[repr(C)]
+pub(crate) struct ExtendedMethods {
+    pub base: Methods,
+    pub connect_with_shared_endpoint: ConnectWithSharedEndpoint,
+}
+
 type Connect = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    *const c_void,
+    u32,
+    u32,
+    u32,
+    *const c_void,
+    u32,
+    *mut Overlapped,
+) -> HResult;
+type ConnectWithSharedEndpoint = unsafe extern "C" fn(
+    *mut c_void,
     *mut c_void,
     *mut c_void,
     *const c_void,
@@ -45,22 +65,25 @@ type Accept =
     unsafe extern "C" fn(*mut c_void, *mut c_void, u32, u32, *const c_void, u32, *mut Overlapped) -> HResult;
 
 impl Interface for Connector {
-    type Methods = Methods;
-    const TABLE: &'static Table<Methods> = &Table::new(Methods {
-        overlapped: Object::<Self>::OVERLAPPED,
-        bind,
-        connect,
-        complete_connect,
-        accept,
-        reject,
-        get_read_limits,
-        get_private_data,
-        get_local_address,
-        get_peer_address,
-        notify_disconnect,
-        disconnect,
+    type Methods = ExtendedMethods;
+    const TABLE: &'static Table<ExtendedMethods> = &Table::new(ExtendedMethods {
+        base: Methods {
+            overlapped: Object::<Self>::OVERLAPPED,
+            bind,
+            connect,
+            complete_connect,
+            accept,
+            reject,
+            get_read_limits,
+            get_private_data,
+            get_local_address,
+            get_peer_address,
+            notify_disconnect,
+            disconnect,
+        },
+        connect_with_shared_endpoint,
     });
-    const IDS: &'static [&'static Guid] = &[&IID_IND2Connector, &IID_IND2Overlapped];
+    const IDS: &'static [&'static Guid] = &[&IID_IND2Connector, &IID_IND2Overlapped, &IID_INDCompatConnector];
 
     fn released(&self) {
         self.0.close();
@@ -239,4 +262,39 @@ unsafe extern "C" fn disconnect(this: *mut c_void, ov: *mut Overlapped) -> HResu
     }
     // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
     boundary(|| pending(unsafe { inner(this).disconnect(ov) }))
+}
+
+#[allow(clippy::too_many_arguments)] // that of Connect, and one more
+unsafe extern "C" fn connect_with_shared_endpoint(
+    this: *mut c_void,
+    queue_pair: *mut c_void,
+    endpoint: *mut c_void,
+    destination: *const c_void,
+    destination_length: u32,
+    inbound_read_limit: u32,
+    outbound_read_limit: u32,
+    data: *const c_void,
+    data_length: u32,
+    ov: *mut Overlapped,
+) -> HResult {
+    if ov.is_null() {
+        return Status::INVALID_PARAMETER_9.0;
+    }
+    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
+    boundary(|| unsafe {
+        let Some(queue_pair) = Object::<QueuePair>::find(queue_pair) else {
+            return Status::INVALID_PARAMETER_1.0;
+        };
+        let Some(endpoint) = Object::<SharedEndpoint>::find(endpoint) else {
+            return Status::INVALID_PARAMETER_2.0;
+        };
+        let Some(private_data) = private_data(data, data_length) else { return Status::ACCESS_VIOLATION.0 };
+        let destination = match address::read(destination, destination_length as usize) {
+            Ok(destination) => destination,
+            Err(status) => return status.0,
+        };
+        let offer = Offer { inbound_read_limit, outbound_read_limit, private_data };
+        let connector = inner(this);
+        pending(connector.connect_with_shared_endpoint(&queue_pair.0, &endpoint.0, destination, offer, ov))
+    })
 }

@@ -57,6 +57,14 @@ interface_ids! {
     IID_IND2Connector = 0x7DD615C4_6B4C_4866_950C_F3B1D25A5302;
     /// `IND2Listener`
     IID_IND2Listener = 0x65D23D83_3A57_4E02_86A4_350165C2D130;
+    /// `INDCompatAdapter` (`ndendpoint.h`)
+    IID_INDCompatAdapter = 0x1391109C_D0E3_4A8F_9004_F167E96C17E3;
+    /// `INDCompatSharedEndpoint` (`ndendpoint.h`)
+    IID_INDCompatSharedEndpoint = 0xF1CB7DB9_0623_47E9_9E9A_EC93154E03D2;
+    /// `INDCompatConnector` (`ndendpoint.h`)
+    IID_INDCompatConnector = 0xCBED1ED1_5C9B_42EC_B186_5E61FEC90A18;
+    /// `INDCompatListener` (`ndendpoint.h`)
+    IID_INDCompatListener = 0x84D033DB_41AB_42E9_BA16_884EA5CAAA38;
     /// `INDOverlapped` of ND v1
     IID_INDOverlapped = 0xC859E15E_75E2_4FE3_8D6D_0DFF36F02442;
     /// `INDProvider` of ND v1

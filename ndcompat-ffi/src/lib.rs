@@ -22,4 +22,5 @@ mod others;
 mod overlapped;
 pub mod provider;
 mod queue_pair;
+mod shared_endpoint;
 mod shared_receive_queue;

@@ -3,7 +3,7 @@
 use crate::address;
 use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
 use crate::connector::Connector;
-use crate::guid::{Guid, IID_IND2Listener, IID_IND2Overlapped};
+use crate::guid::{Guid, IID_IND2Listener, IID_IND2Overlapped, IID_INDCompatListener};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
 use ndcompat::Status;
 use std::ffi::c_void;
@@ -21,16 +21,26 @@ pub(crate) struct Methods {
     pub get_connection_request: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Overlapped) -> HResult,
 }
 
+/// The slots of `INDCompatListener` (`ndendpoint.h`): those of the base come first.
+#[repr(C)]
+pub(crate) struct ExtendedMethods {
+    pub base: Methods,
+    pub close: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
+}
+
 impl Interface for Listener {
-    type Methods = Methods;
-    const TABLE: &'static Table<Methods> = &Table::new(Methods {
-        overlapped: Object::<Self>::OVERLAPPED,
-        bind,
-        listen,
-        get_local_address,
-        get_connection_request,
+    type Methods = ExtendedMethods;
+    const TABLE: &'static Table<ExtendedMethods> = &Table::new(ExtendedMethods {
+        base: Methods {
+            overlapped: Object::<Self>::OVERLAPPED,
+            bind,
+            listen,
+            get_local_address,
+            get_connection_request,
+        },
+        close,
     });
-    const IDS: &'static [&'static Guid] = &[&IID_IND2Listener, &IID_IND2Overlapped];
+    const IDS: &'static [&'static Guid] = &[&IID_IND2Listener, &IID_IND2Overlapped, &IID_INDCompatListener];
 
     fn released(&self) {
         self.0.close();
@@ -86,4 +96,12 @@ unsafe extern "C" fn get_connection_request(
         };
         pending(inner(this).connection_request(&connector.0, ov))
     })
+}
+
+unsafe extern "C" fn close(this: *mut c_void, ov: *mut Overlapped) -> HResult {
+    if ov.is_null() {
+        return Status::INVALID_PARAMETER_1.0;
+    }
+    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
+    boundary(|| pending(unsafe { inner(this).close_request(ov) }))
 }

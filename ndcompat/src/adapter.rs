@@ -3,6 +3,7 @@
 use crate::async_events::AsyncEvents;
 use crate::completion_queue::{CompletionQueue, Queue};
 use crate::connector::Connector;
+use crate::endpoint::SharedEndpoint;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::memory_region::MemoryRegion;
@@ -119,6 +120,17 @@ impl Adapter {
     pub fn create_listener(self: &Arc<Self>, file: &Arc<File>) -> Result<Arc<Listener>> {
         self.check()?;
         Listener::new(self.file(file)?)
+    }
+
+    /// Takes a local address for several connectors to connect from, whose requests run on `file`; port 0 takes a free one
+    /// (an extension: `CreateSharedEndpoint`).
+    pub fn create_shared_endpoint(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        address: SockAddr,
+    ) -> Result<Arc<SharedEndpoint>> {
+        self.check()?;
+        SharedEndpoint::new(self.file(file)?, address)
     }
 
     /// What this adapter keeps for `file`, while any object uses it.

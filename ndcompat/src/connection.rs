@@ -1,5 +1,6 @@
 //! The life of a connection: what each connection-manager event means in each phase.
 
+use crate::endpoint::Endpoint;
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::verbs::{Event, EventKind, Id, SockAddr};
@@ -32,8 +33,8 @@ pub(crate) enum Phase {
     Connected,
     /// `Disconnect` is under way.
     Disconnecting,
-    /// The peer said no, or this side did.
-    Refused,
+    /// The peer said no, which ends the attempt only; or this side did, which is for good.
+    Refused(End),
     /// Over.
     Closed(End),
 }
@@ -102,6 +103,8 @@ pub(crate) struct State {
     pub id: Option<Arc<Id>>,
     /// The local address, kept for another attempt to connect.
     pub bound: Option<SockAddr>,
+    /// The endpoint that it shares with others: the listener's, or an explicit one.
+    pub endpoint: Option<Arc<Endpoint>>,
     pub core: Option<Arc<Core>>,
     /// The `Connect` or `Accept` under way.
     pub establishing: Option<Request>,
@@ -149,6 +152,7 @@ impl State {
             phase: Phase::Idle,
             id: None,
             bound: None,
+            endpoint: None,
             core: None,
             establishing: None,
             disconnecting: None,
@@ -184,7 +188,8 @@ impl State {
         }
         after.drop_id = self.id.take();
         // Only who was refused may not try again.
-        self.phase = if status == Status::CONNECTION_REFUSED { Phase::Refused } else { Phase::Bound };
+        self.phase =
+            if status == Status::CONNECTION_REFUSED { Phase::Refused(End::Peer) } else { Phase::Bound };
         after
     }
 
@@ -213,7 +218,7 @@ impl State {
                 after.complete(request, status);
                 after
             }
-            Phase::Idle | Phase::Bound | Phase::Awaiting | Phase::Refused | Phase::Closed(_) => {
+            Phase::Idle | Phase::Bound | Phase::Awaiting | Phase::Refused(_) | Phase::Closed(_) => {
                 Aftermath::default()
             }
         };

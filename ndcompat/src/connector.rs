@@ -9,6 +9,7 @@ mod events;
 
 use crate::adapter::Adapter;
 use crate::connection::{Aftermath, End, Phase, State, Terms};
+use crate::endpoint::{self, Endpoint};
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, next_cookie};
 use crate::queue_pair::{Core, QueuePair};
 use crate::removal::Removable;
@@ -40,6 +41,8 @@ pub struct Offer<'a> {
 pub(crate) struct Incoming {
     pub id: Id,
     pub terms: Terms,
+    /// The listener's.
+    pub endpoint: Arc<Endpoint>,
 }
 
 impl Connector {
@@ -66,25 +69,25 @@ impl Connector {
         if state.phase != Phase::Idle {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
         }
-        let id = self.bound_id(address)?;
+        let id = endpoint::bind_to_share(&self.file, self.cookie, address)?;
         state.bound = id.local_addr();
         state.id = Some(Arc::new(id));
         state.phase = Phase::Bound;
         Ok(())
     }
 
-    fn bound_id(&self, address: SockAddr) -> Result<Id> {
-        let id = Id::create(self.channel()?.verbs(), self.cookie)?;
-        id.bind_addr(address).map_err(|error| match error.raw_os_error() {
-            Some(libc::EADDRINUSE) if address.port() == 0 => Status::TOO_MANY_ADDRESSES,
-            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
-            _ => Status::INVALID_ADDRESS,
-        })?;
-        // A wildcard is bound to no device yet; connecting will tell.
-        if !id.verbs().is_null() && id.verbs() != self.adapter().context().as_ptr() {
-            return Err(Status::INVALID_ADDRESS);
+    /// `Connect` failed with `status`. The address stays this connector's, with a fresh id, as the old one cannot connect
+    /// again.
+    fn connect_failed(&self, state: &mut State, status: Status) -> Aftermath {
+        let after = state.connect_failed(status);
+        if let Some(endpoint) = &state.endpoint {
+            endpoint.leave_destination(self.cookie);
         }
-        Ok(id)
+        state.id = state
+            .bound
+            .and_then(|bound| endpoint::bind_again(&self.file, self.cookie, bound).ok())
+            .map(Arc::new);
+        after
     }
 
     /// The peer's read limits, seen from here: inbound and outbound (`GetReadLimits`).
@@ -101,7 +104,7 @@ impl Connector {
     pub fn private_data(&self) -> Result<Vec<u8>> {
         let state = self.lock();
         match state.phase {
-            Phase::Requested | Phase::Replied | Phase::Refused => Ok(state.terms.private_data.clone()),
+            Phase::Requested | Phase::Replied | Phase::Refused(_) => Ok(state.terms.private_data.clone()),
             _ => Err(Status::CONNECTION_INVALID),
         }
     }
@@ -116,7 +119,9 @@ impl Connector {
     pub fn peer_address(&self) -> Result<SockAddr> {
         let state = self.lock();
         match state.phase {
-            Phase::Idle | Phase::Bound | Phase::Awaiting | Phase::Refused => Err(Status::CONNECTION_INVALID),
+            Phase::Idle | Phase::Bound | Phase::Awaiting | Phase::Refused(_) => {
+                Err(Status::CONNECTION_INVALID)
+            }
             _ => state.id.as_ref().and_then(|id| id.peer_addr()).ok_or(Status::CONNECTION_INVALID),
         }
     }
@@ -136,8 +141,14 @@ impl Connector {
         if let Ok(channel) = self.channel() {
             channel.remove(self.cookie);
         }
-        let id = self.lock().id.take();
+        let (id, endpoint) = {
+            let mut state = self.lock();
+            (state.id.take(), state.endpoint.take())
+        };
         drop(id);
+        if let Some(endpoint) = endpoint {
+            endpoint.leave_destination(self.cookie);
+        }
     }
 
     /// The file that the connector's requests run on.
@@ -188,7 +199,7 @@ impl Connector {
 
     /// Takes a connection that a peer asked for. Fails if the peer's id cannot be moved here.
     pub(crate) fn adopt(&self, incoming: Incoming, from: &Arc<ConnectionChannel>) -> Result<()> {
-        let Incoming { mut id, terms } = incoming;
+        let Incoming { mut id, terms, endpoint } = incoming;
         id.set_cookie(self.cookie);
         let channel = self.channel()?;
         if !Arc::ptr_eq(channel, from) {
@@ -197,6 +208,7 @@ impl Connector {
         let mut state = self.lock();
         state.bound = id.local_addr();
         state.id = Some(Arc::new(id));
+        state.endpoint = Some(endpoint);
         state.terms = terms;
         state.phase = Phase::Requested;
         Ok(())
@@ -221,7 +233,9 @@ impl Canceller for Connector {
         let requests = state.take_requests(ov);
         let establishing = matches!(state.phase, Phase::Connecting | Phase::Accepting);
         let after = match state.phase {
-            Phase::Connecting if state.establishing.is_none() => state.connect_failed(Status::CANCELED),
+            Phase::Connecting if state.establishing.is_none() => {
+                self.connect_failed(&mut state, Status::CANCELED)
+            }
             Phase::Accepting if state.establishing.is_none() => state.accept_failed(Status::CANCELED),
             _ => Aftermath::default(),
         };

@@ -3,10 +3,11 @@
 use crate::adapter::Adapter;
 use crate::connection::Happening;
 use crate::connector::{Connector, Incoming};
+use crate::endpoint::{self, Endpoint, Hold};
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, ConnectionHandler, next_cookie};
 use crate::removal::Removable;
 use crate::status::{Result, Status};
-use crate::verbs::{Event, EventKind, Id, SockAddr, bindings::rdma_cm_id};
+use crate::verbs::{Event, EventKind, SockAddr, bindings::rdma_cm_id};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use win32::io::{Canceller, File, Overlapped, Request};
@@ -24,7 +25,7 @@ pub struct Listener {
 
 #[derive(Default)]
 struct State {
-    id: Option<Id>,
+    hold: Hold,
     listening: bool,
     /// How many peers may be queued.
     backlog: usize,
@@ -49,20 +50,13 @@ impl Listener {
     pub fn bind(&self, address: SockAddr) -> Result<()> {
         self.adapter().check()?;
         let mut state = self.lock();
-        if state.id.is_some() {
-            return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
+        match state.hold {
+            Hold::None => {}
+            Hold::Open(_) => return Err(Status::ADDRESS_ALREADY_ASSOCIATED),
+            Hold::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
         }
-        let id = Id::create(self.channel()?.verbs(), self.cookie)?;
-        id.bind_addr(address).map_err(|error| match error.raw_os_error() {
-            Some(libc::EADDRINUSE) if address.port() == 0 => Status::TOO_MANY_ADDRESSES,
-            Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
-            Some(libc::ENOMEM) => Status::INSUFFICIENT_RESOURCES,
-            _ => Status::INVALID_ADDRESS,
-        })?;
-        if !id.verbs().is_null() && id.verbs() != self.adapter().context().as_ptr() {
-            return Err(Status::INVALID_ADDRESS);
-        }
-        state.id = Some(id);
+        let id = endpoint::bind(&self.file, self.cookie, address)?;
+        state.hold = Hold::Open(Endpoint::new(self.file.clone(), id));
         Ok(())
     }
 
@@ -70,17 +64,17 @@ impl Listener {
     pub fn listen(&self, backlog: u32) -> Result<()> {
         self.adapter().check()?;
         let mut state = self.lock();
-        let id = state.id.as_ref().ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
-        if state.listening {
-            return Err(Status::INVALID_DEVICE_STATE);
-        }
-        id.listen(KERNEL_BACKLOG).map_err(|error| match error.raw_os_error() {
+        let endpoint = match &state.hold {
+            Hold::None => return Err(Status::ADDRESS_NOT_ASSOCIATED),
+            Hold::Open(endpoint) if !state.listening => endpoint.clone(),
+            _ => return Err(Status::INVALID_DEVICE_STATE),
+        };
+        endpoint.id().listen(KERNEL_BACKLOG).map_err(|error| match error.raw_os_error() {
             Some(libc::EADDRINUSE) => Status::SHARING_VIOLATION,
             _ => Status::INSUFFICIENT_RESOURCES,
         })?;
+        endpoint.set_listening();
         state.listening = true;
-        // Newcomers are to be queued or refused also while nobody waits for one.
-        self.file().expect_events();
         state.backlog = if backlog == 0 { usize::MAX } else { backlog as usize };
         Ok(())
     }
@@ -88,8 +82,8 @@ impl Listener {
     /// The address listened on (`GetLocalAddress`).
     pub fn local_address(&self) -> Result<SockAddr> {
         let state = self.lock();
-        let id = state.id.as_ref().filter(|_| state.listening).ok_or(Status::INVALID_DEVICE_STATE)?;
-        id.local_addr().ok_or(Status::INVALID_DEVICE_STATE)
+        let endpoint = state.hold.open().filter(|_| state.listening).ok_or(Status::INVALID_DEVICE_STATE)?;
+        endpoint.id().local_addr().ok_or(Status::INVALID_DEVICE_STATE)
     }
 
     /// Completes `ov` when a peer has asked for a connection, which `connector` then stands for
@@ -140,21 +134,51 @@ impl Listener {
         Canceller::cancel(self, None);
     }
 
-    /// Stops listening: newcomers are refused, queued peers too, pending requests cancelled.
+    /// Stops listening, as [`close`](Self::close) does, and completes `ov` when all connectors accepted here are closed, too:
+    /// from then on the address is free (an extension: `Close`).
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn close_request(&self, ov: *mut Overlapped) -> Result<()> {
+        self.adapter().check()?;
+        let mut state = self.lock();
+        if matches!(state.hold, Hold::Closed(_)) {
+            return Err(Status::INVALID_DEVICE_STATE);
+        }
+        self.hear_no_more();
+        // SAFETY: passed on to the caller.
+        let request = unsafe { self.file().begin(ov) };
+        let closed = state.hold.close_with(request);
+        state.listening = false;
+        let queued = std::mem::take(&mut state.queued);
+        drop(state);
+        drop(queued);
+        self.end_waiting(None, Status::CANCELED);
+        if let Err(request) = closed {
+            request.complete(Status::SUCCESS.0, 0);
+        }
+        Ok(())
+    }
+
+    /// Stops listening: newcomers are refused, queued peers too, pending requests cancelled. The address stays taken while
+    /// there are connectors that were accepted here.
     pub fn close(&self) {
+        self.hear_no_more();
+        let (endpoint, queued) = {
+            let mut state = self.lock();
+            state.listening = false;
+            (state.hold.close(), std::mem::take(&mut state.queued))
+        };
+        drop(queued);
+        drop(endpoint);
+        self.cancel();
+    }
+
+    /// Events of the listener's id reach nobody any more, which refuses newcomers.
+    fn hear_no_more(&self) {
         if let Ok(channel) = self.channel() {
             channel.remove(self.cookie);
         }
-        let (id, queued) = {
-            let mut state = self.lock();
-            if std::mem::take(&mut state.listening) {
-                self.file().no_more_events();
-            }
-            (state.id.take(), std::mem::take(&mut state.queued))
-        };
-        drop(id);
-        drop(queued);
-        self.cancel();
     }
 
     /// The file that the listener's requests run on.
@@ -190,6 +214,11 @@ impl Listener {
         count
     }
 
+    fn end_closing(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
+        let endpoint = self.lock().hold.closed();
+        endpoint.map_or(0, |endpoint| endpoint.end_closing(ov, status))
+    }
+
     /// A queued peer has given up.
     fn forget(&self, id: *mut rdma_cm_id) {
         let gone = {
@@ -214,10 +243,11 @@ impl ConnectionHandler for Listener {
                     return;
                 }
                 let mut state = self.lock();
+                let Some(endpoint) = state.hold.open().cloned() else { return };
                 if state.waiting.is_empty() && state.queued.len() >= state.backlog {
                     return;
                 }
-                state.queued.push_back(Incoming { id, terms: happening.terms });
+                state.queued.push_back(Incoming { id, terms: happening.terms, endpoint });
                 drop(state);
                 self.match_up();
             }
@@ -229,7 +259,7 @@ impl ConnectionHandler for Listener {
 
 impl Canceller for Listener {
     fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        self.end_waiting(ov, Status::CANCELED)
+        self.end_waiting(ov, Status::CANCELED) + self.end_closing(ov, Status::CANCELED)
     }
 }
 
@@ -238,6 +268,7 @@ impl Removable for Listener {
         let queued = std::mem::take(&mut self.lock().queued);
         drop(queued);
         self.end_waiting(None, Status::DEVICE_REMOVED);
+        self.end_closing(None, Status::DEVICE_REMOVED);
     }
 }
 

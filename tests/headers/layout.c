@@ -4,6 +4,7 @@
 #include <winsock2.h>
 #include <ws2ipdef.h>
 #include <ifdef.h>
+#include <ndendpoint.h>
 #include <ndsupport.h>
 
 #define ND_SIZE(type, size)           _Static_assert(sizeof(type) == (size), #type);

@@ -7,6 +7,7 @@
 #include <ifdef.h>
 #include <unknwn.h>
 #include <initguid.h>
+#include <ndendpoint.h>
 #include <ndsupport.h>
 
 #ifdef __GNUC__

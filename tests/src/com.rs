@@ -279,4 +279,26 @@ interfaces! {
         fn get_local_address(address: Pointer, length: *mut u32) -> Status;
         fn get_connection_request(connector: Pointer, ov: *mut Overlapped) -> Status;
     }
+    /// `INDCompatAdapter`
+    ExtendedAdapter(ExtendedAdapterTable: Adapter) = 0x1391109C_D0E3_4A8F_9004_F167E96C17E3 {
+        fn create_shared_endpoint(
+            iid: *const Guid, file: RawHandle, address: *const c_void, length: u32, out: Out
+        ) -> Status;
+    }
+    /// `INDCompatSharedEndpoint`
+    SharedEndpoint(SharedEndpointTable: Overlapping) = 0xF1CB7DB9_0623_47E9_9E9A_EC93154E03D2 {
+        fn get_local_address(address: Pointer, length: *mut u32) -> Status;
+        fn close(ov: *mut Overlapped) -> Status;
+    }
+    /// `INDCompatConnector`
+    ExtendedConnector(ExtendedConnectorTable: Connector) = 0xCBED1ED1_5C9B_42EC_B186_5E61FEC90A18 {
+        fn connect_with_shared_endpoint(
+            queue_pair: Pointer, endpoint: Pointer, address: *const c_void, length: u32, inbound: u32,
+            outbound: u32, data: *const c_void, data_length: u32, ov: *mut Overlapped
+        ) -> Status;
+    }
+    /// `INDCompatListener`
+    ExtendedListener(ExtendedListenerTable: Listener) = 0x84D033DB_41AB_42E9_BA16_884EA5CAAA38 {
+        fn close(ov: *mut Overlapped) -> Status;
+    }
 }

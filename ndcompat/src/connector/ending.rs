@@ -99,7 +99,7 @@ impl Connector {
                 self.file().no_more_events();
                 state.close(End::Local)
             }
-            Phase::Connecting => state.connect_failed(Status::CANCELED),
+            Phase::Connecting => self.connect_failed(&mut state, Status::CANCELED),
             Phase::Accepting => state.accept_failed(Status::CANCELED),
             Phase::Replied => {
                 let mut after = state.close(End::Local);

@@ -2,6 +2,7 @@
 
 use super::{Connector, Offer};
 use crate::connection::{Aftermath, End, Phase, State, Terms};
+use crate::endpoint::{self, SharedEndpoint};
 use crate::patience::with_limit;
 use crate::queue_pair::{Core, QueuePair};
 use crate::status::{Result, Status};
@@ -39,6 +40,57 @@ impl Connector {
         offer: Offer<'_>,
         ov: *mut Overlapped,
     ) -> Result<()> {
+        let core = self.check_connect(queue_pair, destination, offer)?;
+        let mut state = self.lock();
+        if state.phase == Phase::Idle {
+            return Err(Status::ADDRESS_NOT_ASSOCIATED);
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.ask(&mut state, core, destination, offer, ov) }
+    }
+
+    /// As [`connect`](Self::connect), from the address of `endpoint`, which this connector then holds until it is closed (an
+    /// extension: `ConnectWithSharedEndpoint`). `ND_ADDRESS_ALREADY_EXISTS`: another connector has connected it with
+    /// `destination`.
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub unsafe fn connect_with_shared_endpoint(
+        &self,
+        queue_pair: &QueuePair,
+        endpoint: &SharedEndpoint,
+        destination: SockAddr,
+        offer: Offer<'_>,
+        ov: *mut Overlapped,
+    ) -> Result<()> {
+        let core = self.check_connect(queue_pair, destination, offer)?;
+        if !Arc::ptr_eq(endpoint.adapter(), self.adapter()) {
+            return Err(Status::INVALID_PARAMETER_2);
+        }
+        let endpoint = endpoint.endpoint()?;
+        let mut state = self.lock();
+        match &state.endpoint {
+            Some(own) if Arc::ptr_eq(own, &endpoint) => {}
+            None if state.phase == Phase::Idle => {
+                let bound = endpoint.id().local_addr().ok_or(Status::INVALID_DEVICE_STATE)?;
+                let id = endpoint::bind_again(&self.file, self.cookie, bound).map_err(Status::of_host)?;
+                (state.id, state.bound) = (Some(Arc::new(id)), Some(bound));
+                state.endpoint = Some(endpoint);
+                state.phase = Phase::Bound;
+            }
+            _ => return Err(Status::ADDRESS_ALREADY_ASSOCIATED),
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.ask(&mut state, core, destination, offer, ov) }
+    }
+
+    /// What can be said about a `Connect` whatever the state; the core of the queue pair.
+    fn check_connect<'a>(
+        &self,
+        queue_pair: &'a QueuePair,
+        destination: SockAddr,
+        offer: Offer<'_>,
+    ) -> Result<&'a Arc<Core>> {
         self.adapter().check()?;
         if offer.private_data.len() > self.adapter().limits().info.max_caller_data as usize {
             return Err(Status::INVALID_BUFFER_SIZE);
@@ -46,30 +98,48 @@ impl Connector {
         if destination.ip().is_unspecified() {
             return Err(Status::BAD_NETWORK_NAME);
         }
-        let core = self.own(queue_pair)?;
-        let mut state = self.lock();
+        self.own(queue_pair)
+    }
+
+    /// Begins to ask the peer for a connection, from where the connector is bound.
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    unsafe fn ask(
+        &self,
+        state: &mut State,
+        core: &Arc<Core>,
+        destination: SockAddr,
+        offer: Offer<'_>,
+        ov: *mut Overlapped,
+    ) -> Result<()> {
         match state.phase {
-            Phase::Bound => {}
             // A refusal ends the attempt only, as the SPI says; one of this side's own is for good.
-            Phase::Refused if state.id.is_none() => {}
-            Phase::Idle => return Err(Status::ADDRESS_NOT_ASSOCIATED),
+            Phase::Bound | Phase::Refused(End::Peer) => {}
             Phase::Awaiting | Phase::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
             _ => return Err(Status::CONNECTION_ACTIVE),
         }
-        let id = match (&state.id, state.bound) {
-            (Some(id), _) => id.clone(),
-            // The id of a failed attempt is gone; its port may still be.
-            (None, Some(bound)) => {
-                Arc::new(self.bound_id(bound).or_else(|_| self.bound_id(bound.with_port(0)))?)
-            }
-            (None, None) => return Err(Status::ADDRESS_NOT_ASSOCIATED),
+        let bound = state.bound.ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
+        let id = match &state.id {
+            Some(id) => id.clone(),
+            // The machine had none to spare when the last attempt failed.
+            None => Arc::new(endpoint::bind_to_share(&self.file, self.cookie, bound)?),
         };
-        if state.bound.is_some_and(|source| is_unrouted(source, destination)) {
+        if is_unrouted(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
         }
-        core.attach(&self.this)?;
+        if let Some(endpoint) = &state.endpoint {
+            endpoint.take_destination(self.cookie, destination)?;
+        }
+        let leave = || {
+            if let Some(endpoint) = &state.endpoint {
+                endpoint.leave_destination(self.cookie);
+            }
+        };
+        core.attach(&self.this).inspect_err(|_| leave())?;
         if let Err(error) = id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS) {
             core.detach();
+            leave();
             return Err(match Status::from(error) {
                 Status::INVALID_PARAMETER | Status::UNSUCCESSFUL => Status::HOST_UNREACHABLE,
                 status => status,
@@ -187,7 +257,7 @@ impl Connector {
         if replied && self.is_iwarp() {
             // Too late for a refusal on the wire: the connection is up.
             let mut after = state.close(End::Local);
-            state.phase = Phase::Refused;
+            state.phase = Phase::Refused(End::Local);
             after.hang_up = Some(id);
             drop(state);
             after.run();
@@ -196,7 +266,7 @@ impl Connector {
         if let Some(core) = state.core.take() {
             core.detach();
         }
-        state.phase = Phase::Refused;
+        state.phase = Phase::Refused(End::Local);
         drop(state);
         id.reject(private_data).map_err(|_| Status::CONNECTION_ABORTED)
     }
@@ -234,7 +304,7 @@ impl Connector {
             return Aftermath::default();
         };
         if id.verbs() != self.adapter().context().as_ptr() {
-            return state.connect_failed(Status::INVALID_ADDRESS);
+            return self.connect_failed(state, Status::INVALID_ADDRESS);
         }
         if self.is_iwarp() {
             self.send_request_from_worker(id, core, &state.terms);
@@ -243,7 +313,7 @@ impl Connector {
         let sent = core.use_port(id.port_num()).and_then(|()| Ok(id.connect(param(&core, &state.terms))?));
         match sent {
             Ok(()) => Aftermath::default(),
-            Err(status) => state.connect_failed(status),
+            Err(status) => self.connect_failed(state, status),
         }
     }
 
@@ -266,7 +336,7 @@ impl Connector {
                 Some(libc::EINTR) => Status::IO_TIMEOUT,
                 _ => error.into(),
             };
-            let after = state.connect_failed(status);
+            let after = this.connect_failed(&mut state, status);
             drop(state);
             after.run();
         };

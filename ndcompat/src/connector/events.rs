@@ -13,7 +13,7 @@ impl Connector {
             (_, EventKind::TimewaitExit | EventKind::AddrChange) => Aftermath::default(),
             (Phase::Connecting, EventKind::AddrResolved) => match &state.id {
                 Some(id) if id.resolve_route(RESOLVE_TIMEOUT_MS).is_err() => {
-                    state.connect_failed(Status::HOST_UNREACHABLE)
+                    self.connect_failed(state, Status::HOST_UNREACHABLE)
                 }
                 _ => Aftermath::default(),
             },
@@ -28,7 +28,7 @@ impl Connector {
             (Phase::Connecting, _) => {
                 let status = event.connect_failure();
                 state.terms = event.terms;
-                state.connect_failed(status)
+                self.connect_failed(state, status)
             }
             (Phase::Accepting, EventKind::Established) => {
                 self.set_connected(state);

@@ -73,6 +73,7 @@ impl Device {
                 // A listener's port is also that of the connections it has made.
                 && matches!(other.stage, Stage::Bound | Stage::Listening)
                 && other.local.is_some_and(|local| local.port() == address.port())
+                && !(other.reuse && id.reuse)
         };
         if address.port() != 0 && self.ids.iter().any(taken) {
             return Err(libc::EADDRINUSE);
@@ -321,9 +322,16 @@ export! {
     }
 
     fn rdma_set_option(
-        _id: *mut rdma_cm_id, _level: c_int, _name: c_int, _value: *mut c_void, _length: usize
+        id: *mut rdma_cm_id, _level: c_int, name: c_int, value: *mut c_void, _length: usize
     ) -> c_int {
-        posix("rdma_set_option", || Ok(()))
+        posix("rdma_set_option", || {
+            let _device = lock();
+            if name == RDMA_OPTION_ID_REUSEADDR as c_int {
+                // SAFETY: the id lives, the lock is held; the value is the caller's promise.
+                unsafe { own(id).reuse = *value.cast::<c_int>() != 0 };
+            }
+            Ok(())
+        })
     }
 
     fn rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int {

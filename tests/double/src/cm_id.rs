@@ -30,6 +30,8 @@ pub(crate) enum Stage {
 pub(crate) struct Id {
     pub id: rdma_cm_id,
     pub stage: Stage,
+    /// Shares its address with others that do so.
+    pub reuse: bool,
     pub local: Option<SockAddr>,
     pub remote: Option<SockAddr>,
     /// The other side of the connection.
@@ -66,7 +68,7 @@ impl Id {
     pub(crate) fn new(id: rdma_cm_id) -> Id {
         // SAFETY: all bits zero are a valid value.
         let said = unsafe { zeroed() };
-        Id { id, stage: Stage::Fresh, local: None, remote: None, peer: ptr::null_mut(), said }
+        Id { id, stage: Stage::Fresh, reuse: false, local: None, remote: None, peer: ptr::null_mut(), said }
     }
 
     /// Takes an address, and with it the device, if it is not the wildcard.
