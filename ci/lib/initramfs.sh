@@ -3,7 +3,7 @@
 
 # crc32_generic and libcrc32c are asked for by name at run time (by rxe and siw), where no modprobe could find them.
 GUEST_MODULES=(virtio_pci 9pnet_virtio 9p virtio_console overlay dummy veth sch_netem libcrc32c crc32_generic
-    crc32c_generic ib_uverbs rdma_ucm rdma_rxe siw)
+    crc32c_generic ib_uverbs rdma_ucm rdma_rxe siw 8021q bonding)
 
 # prepare_initramfs: sets INITRAMFS, which is made anew whenever the kernel or what goes in has changed.
 prepare_initramfs() {

@@ -189,7 +189,7 @@ pub unsafe extern "C" fn NdOpenAdapter(
             return Status::INVALID_ADDRESS.0;
         }
         let status = Object::hand_out(iid, out, || {
-            let engine = provider::open_adapter(provider::resolve_address(address)?)?;
+            let engine = provider::open_adapter_at(address)?;
             Ok(Adapter { engine, _provider: None })
         });
         if status >= 0 || iid.is_null() || out.is_null() {

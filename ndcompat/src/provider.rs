@@ -14,17 +14,29 @@ pub fn addresses() -> Result<Vec<SockAddr>> {
 ///
 /// The addresses of one device share its id, as the SPI asks.
 pub fn resolve_address(address: SockAddr) -> Result<u64> {
-    find(|local| local.addr.ip() == address.ip())?
+    find(|own| own.same_ip(address), |_| true)?
         .map(|local| local.context.node_guid())
         .ok_or(Status::INVALID_ADDRESS)
 }
 
 /// Opens the adapter with this id (`IND2Provider::OpenAdapter`).
 pub fn open_adapter(id: u64) -> Result<Arc<Adapter>> {
-    let local = find(|local| local.context.node_guid() == id)?.ok_or(Status::INVALID_PARAMETER)?;
+    let local = find(|_| true, |local| local.context.node_guid() == id)?.ok_or(Status::INVALID_PARAMETER)?;
     Adapter::open(local.addr)
 }
 
-fn find(wanted: impl Fn(&LocalAddress) -> bool) -> Result<Option<LocalAddress>> {
-    Ok(verbs::addresses().map_err(Status::of_host)?.into_iter().find(wanted))
+/// Opens the adapter that `address` belongs to, whatever its port (`NdOpenAdapter`).
+pub fn open_adapter_at(address: SockAddr) -> Result<Arc<Adapter>> {
+    let local = find(|own| own.same_ip(address), |_| true)?.ok_or(Status::INVALID_ADDRESS)?;
+    Adapter::open(local.addr)
+}
+
+/// The first of the addresses `among` that is an adapter's as it is `wanted`.
+fn find(
+    among: impl Fn(SockAddr) -> bool,
+    wanted: impl Fn(&LocalAddress) -> bool,
+) -> Result<Option<LocalAddress>> {
+    let found = verbs::addresses_among(among).map_err(Status::of_host)?;
+    let mut found = found.filter(|local| local.as_ref().map_or(true, &wanted));
+    found.next().transpose().map_err(Status::of_host)
 }

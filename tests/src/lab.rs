@@ -54,6 +54,21 @@ impl Device {
     }
 }
 
+/// The device under test, as it is on its own.
+pub fn one() -> Device {
+    Device::from_environment(
+        "",
+        &std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`"),
+    )
+}
+
+/// A new device of this kind, on a network device with this address.
+pub fn make_on(kind: &str, netdev: &str, name: &str, address: SockAddr) -> Device {
+    let device = Device { kind: kind.to_owned(), name: name.to_owned(), netdev: netdev.to_owned(), address };
+    device.restore();
+    device
+}
+
 /// The device under test and one of the other kind.
 pub fn two_kinds() -> [Device; 2] {
     let kind = std::env::var("NDCOMPAT_DEVICE").expect("run the test as `ci/lab run -- TEST`");
@@ -123,7 +138,8 @@ impl Default for Wire {
     }
 }
 
-fn ip(arguments: &[&str]) {
+/// Runs `ip`, which must succeed.
+pub fn ip(arguments: &[&str]) {
     let status = Command::new("ip").args(arguments).status().expect("ip runs");
     assert!(status.success(), "ip {arguments:?}");
 }

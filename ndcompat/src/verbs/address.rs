@@ -19,26 +19,40 @@ pub struct LocalAddress {
 
 /// Every local address of every RDMA device, in the order of the machine's interfaces; none without RDMA.
 pub fn addresses() -> io::Result<Vec<LocalAddress>> {
+    addresses_among(|_| true)?.collect()
+}
+
+/// Those of [`addresses`] that are `wanted`, one by one: each costs an id that is bound to it, as the kernel alone knows
+/// which device an address belongs to, be it that of a VLAN, of a bond, or of IP over InfiniBand.
+pub fn addresses_among(
+    wanted: impl Fn(SockAddr) -> bool,
+) -> io::Result<impl Iterator<Item = io::Result<LocalAddress>>> {
     let contexts = Context::all();
-    if contexts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let channel = EventChannel::create()?;
-    let mut found: Vec<LocalAddress> = Vec::new();
-    for addr in interface_addresses()? {
-        if addr.is_loopback() || found.iter().any(|known| known.addr == addr) {
-            continue;
+    let (mut candidates, mut channel) = (Vec::new(), None);
+    if !contexts.is_empty() {
+        for addr in interface_addresses()? {
+            if wanted(addr) && !addr.is_loopback() && !candidates.contains(&addr) {
+                candidates.push(addr);
+            }
         }
-        // The kernel knows which device an address belongs to; an address of none is refused or binds to none.
-        let id = Id::create(&channel, 0)?;
+        channel = Some(EventChannel::create()?);
+    }
+    // An id that could not be bound can be tried again.
+    let mut spare = None;
+    let mut device_of = move |addr| -> io::Result<Option<LocalAddress>> {
+        let Some(channel) = &channel else { return Ok(None) };
+        let id = match spare.take() {
+            Some(id) => id,
+            None => Id::create(channel, 0)?,
+        };
         if id.bind_addr(addr).is_err() {
-            continue;
+            spare = Some(id);
+            return Ok(None);
         }
-        if let Some(context) = contexts.iter().find(|context| context.as_ptr() == id.verbs()) {
-            found.push(LocalAddress { addr, context: Arc::clone(context), port: id.port_num() });
-        }
-    }
-    Ok(found)
+        let context = contexts.iter().find(|context| context.as_ptr() == id.verbs());
+        Ok(context.map(|context| LocalAddress { addr, context: Arc::clone(context), port: id.port_num() }))
+    };
+    Ok(candidates.into_iter().filter_map(move |addr| device_of(addr).transpose()))
 }
 
 /// The IPv4 and IPv6 addresses of the interfaces that are up.

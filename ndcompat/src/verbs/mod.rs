@@ -29,7 +29,7 @@ mod qp;
 mod sockaddr;
 mod srq;
 
-pub use address::{LocalAddress, addresses};
+pub use address::{LocalAddress, addresses, addresses_among};
 pub use channel::{CompletionChannel, CompletionEvent};
 pub use cm::{ConnectParam, Event, EventChannel, EventKind, Id};
 pub use cq::CompletionQueue;

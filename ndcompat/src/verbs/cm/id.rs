@@ -231,7 +231,8 @@ impl Id {
         Ok(())
     }
 
-    /// Lets the address be bound although it was in use a moment ago.
+    /// Lets the address be shared with other ids that allow it, too; not while it listens. An id that is bound already may
+    /// begin to allow it.
     pub fn set_reuse_addr(&self, on: bool) -> io::Result<()> {
         self.set_option(RDMA_OPTION_ID_REUSEADDR, c_int::from(on))
     }

@@ -31,7 +31,7 @@
 //! A call that blocks in the kernel, `connect` on siw, holds up every other call on the id and also the destruction
 //! of id and queue pair; a signal to its thread, with a handler that does not restart calls, ends it with `EINTR`.
 //! After `Rejected` an id cannot connect again. An address that only connections use, whose listener is gone, can be
-//! bound anew; the port of a connecting id cannot be shared.
+//! bound anew; the port of a connecting id can be shared by those that say so ([`Id::set_reuse_addr`]), one that listens cannot.
 
 mod channel;
 mod event;
