@@ -441,11 +441,9 @@ impl Queue {
 impl Source for Queue {
     fn ready(&self) {
         let Some(channel) = self.cq.channel() else { return };
-        let mut events = 0;
-        while let Ok(Some(_event)) = channel.event() {
-            events += 1;
-        }
-        if events > 0 {
+        // One event only: were there more, the descriptor would stay readable. To ask until there are none would cost
+        // every wake-up a system call.
+        if matches!(channel.event(), Ok(Some(_))) {
             self.triggered();
         }
     }

@@ -13,7 +13,8 @@ use std::os::fd::RawFd;
 
 /// Something with a file descriptor whose readiness means progress for requests.
 pub trait Source: Send + Sync {
-    /// The descriptor became readable: drain it without blocking and complete requests.
+    /// The descriptor became readable: take from it without blocking and complete requests. Called again while it
+    /// stays readable.
     ///
     /// May run on several threads at once, and may find nothing to do. It must not wait for a request itself.
     fn ready(&self);
