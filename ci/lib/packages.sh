@@ -7,6 +7,7 @@ declare -A PACKAGES=(
     [test]="libclang-dev shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
         ibverbs-providers ibverbs-utils rdmacm-utils perftest"
+    [bench]="python3 libfabric-dev pkg-config"
 )
 
 # missing_packages PURPOSE...: prints the packages that are not installed.

@@ -22,6 +22,10 @@ prepare_vm() {
 choose_accel() {
     local verdict
     ACCEL=(-accel "tcg,thread=multi" -cpu max)
+    if [[ $ICOUNT ]]; then
+        ACCEL=(-accel tcg -icount "shift=0,sleep=on" -cpu max)
+        return
+    fi
     [[ -w /dev/kvm ]] || return 0
     verdict=$CACHE/kvm/$(</proc/sys/kernel/random/boot_id)
     build_once "$verdict" try_kvm
@@ -49,6 +53,7 @@ BARE=(-nodefaults -no-user-config -display none -no-reboot)
 kernel_arguments() {
     local khz
     khz=$(awk '/^cpu MHz/ {print int($4 * 1000); exit}' /proc/cpuinfo)
+    [[ ! $ICOUNT ]] || khz=1000000
     echo "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable no_timer_check lpj=5000000 audit=0 apparmor=0" \
         "selinux=0 cryptomgr.notests random.trust_cpu=on 8250.nr_uarts=1 mitigations=off tsc_early_khz=${khz:-2000000}"
 }

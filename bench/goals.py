@@ -1,0 +1,104 @@
+"""The figures that the project wants to reach, and when a row is too blurred to tell."""
+from collections import namedtuple
+
+# A kind of row that every run has; bench/report --check looks for each.
+EXPECTED = ["send/receive latency", "RDMA write latency", "RDMA read latency", "system calls for", "context switches for",
+            "send rate", "RDMA write rate", "RDMA write bandwidth", "connections,", "heap per connection",
+            "register and deregister", "heap per queue pair", "instructions for one send/receive",
+            "instructions for one connection"]
+
+Goal = namedtuple("Goal", "text modes prefix key limit")
+Verdict = namedtuple("Verdict", "goal device word detail")
+
+AT_MOST, AT_LEAST = 1, -1
+MANY = ("instructions for one send of many", "instructions for one RDMA write of many")
+GOALS = [
+    (Goal("polling send/receive latency at most 1.02 of raw verbs", ["poll"], "send/receive latency", "ratio", 1.02), AT_MOST),
+    (Goal("instructions of a polling send/receive at most 1.02 of raw verbs", ["poll"], "instructions for one send/receive", "ratio", 1.02), AT_MOST),
+    (Goal("message rate at least 0.98 of raw verbs", ["poll"], ("send rate", "RDMA write rate"), "ratio", 0.98), AT_LEAST),
+    (Goal("instructions of a message of many at most 1.02 of raw verbs", ["poll"], MANY, "ratio", 1.02), AT_MOST),
+    (Goal("blocking send/receive latency at most 1.05 of raw verbs", ["event", "port"], "send/receive latency", "ratio",
+          1.05), AT_MOST),
+    (Goal("instructions of a blocking send/receive at most 1.05 of raw verbs", ["event", "port"],
+          "instructions for one send/receive", "ratio", 1.05), AT_MOST),
+    (Goal("connections at least 0.95 of plain rdma_cm", ["event", "port"], "connections,", "ratio", 0.95), AT_LEAST),
+    (Goal("instructions of a connection at most 1.05 of plain rdma_cm", ["event", "port"], "instructions for one connection", "ratio", 1.05),
+     AT_MOST),
+    (Goal("latency below libfabric", None, ("send/receive latency", "RDMA write latency", "RDMA read latency"),
+          "over_libfabric", 1.0), AT_MOST),
+    (Goal("instructions below libfabric's", None, ("instructions for one send/receive", "instructions for one RDMA"),
+          "over_libfabric", 1.0), AT_MOST),
+    (Goal("message rate above libfabric", None, ("send rate", "RDMA write rate"), "over_libfabric", 1.0), AT_LEAST),
+]
+
+
+def blurred(row, key="ratio"):
+    """Whether the quartiles of the ratio are further apart than it is from 1."""
+    ratio, spread = row.get(key), row.get("spread" if key == "ratio" else key + "_spread")
+    return isinstance(spread, list) and spread[1] - spread[0] > abs(ratio - 1)
+
+
+def name_of(row):
+    return f"{row['name']}, {row['mode']}"
+
+
+def judge(goal, direction, rows):
+    """One verdict for one device: the worst row that is not blurred decides; a blurred one alone misses nothing."""
+    counted = [row for row in rows if row["name"].startswith(goal.prefix) and row.get(goal.key) is not None
+               and (goal.modes is None or row["mode"] in goal.modes)]
+    if not counted:
+        return None
+    missed = [row for row in counted if direction * (row[goal.key] - goal.limit) > 0]
+    clear = [row for row in missed if not blurred(row, goal.key)]
+    if clear:
+        worst = max(clear, key=lambda row: direction * row[goal.key])
+        return "missed", f"{len(clear)} of {len(counted)} rows, worst {worst[goal.key]:.2f}: {name_of(worst)}"
+    if missed:
+        return "blurred", f"{len(missed)} of {len(counted)} rows beyond it, all blurred"
+    worst = max(counted, key=lambda row: direction * row[goal.key])
+    return "reached", f"worst {worst[goal.key]:.2f}: {name_of(worst)}"
+
+
+def has_both(row):
+    return row.get("ours") is not None and row.get("raw") is not None
+
+
+def counted_verdicts(rows):
+    """System calls and wake-ups of a blocking round trip: differences count, not ratios."""
+    found = []
+    for text, prefix, allowed in [
+        ("one system call more than raw verbs in a blocking round trip", "system calls for", 1.0),
+        ("no wake-up more than raw verbs in a blocking round trip", "context switches for", 0.0),
+    ]:
+        counted = [row for row in rows if row["name"].startswith(prefix) and has_both(row)]
+        if not counted:
+            continue
+        worst = max(counted, key=lambda row: row["ours"] - row["raw"])
+        more = worst["ours"] - worst["raw"]
+        # A tenth of a call is what the machine adds by chance: a completion that comes a little sooner or later.
+        word = "reached" if more <= allowed + 0.1 else "missed"
+        found.append((text, word, f"{more:+.2f}: {name_of(worst)}"))
+    return found
+
+
+def memory_verdict(rows):
+    counted = [row for row in rows if row["name"].startswith("heap per connection") and has_both(row)]
+    if not counted:
+        return []
+    worst = max(counted, key=lambda row: row["ours"] - row["raw"])
+    more = worst["ours"] - worst["raw"]
+    return [("less than 4 KiB of our own heap for a connection", "reached" if more < 4096 else "missed",
+             f"{more:,.0f} B more than raw verbs: {name_of(worst)}")]
+
+
+def verdicts(rows):
+    found = []
+    for device in ["rxe", "siw"]:
+        mine = [row for row in rows if row["device"] == device]
+        for goal, direction in GOALS:
+            verdict = judge(goal, direction, mine)
+            if verdict:
+                found.append(Verdict(goal.text, device, *verdict))
+        for text, word, detail in counted_verdicts(mine) + memory_verdict(mine):
+            found.append(Verdict(text, device, word, detail))
+    return found
