@@ -4,7 +4,7 @@
 declare -A PACKAGES=(
     [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
     [samples]="clang g++-mingw-w64-x86-64"
-    [test]="libclang-dev shellcheck"
+    [test]="libclang-dev shellcheck valgrind"
     [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
         ibverbs-providers ibverbs-utils rdmacm-utils perftest"
     [bench]="python3 libfabric-dev pkg-config"

@@ -47,6 +47,7 @@ impl OverlappedInterface for CompletionQueue {
     }
 }
 
+#[inline(always)]
 unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::CompletionQueue {
     // SAFETY: C callers pass the object itself.
     unsafe { &Object::<CompletionQueue>::inner(this).0 }
@@ -94,7 +95,7 @@ unsafe extern "C" fn notify(this: *mut c_void, kind: u32, ov: *mut Overlapped) -
 }
 
 unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, count: u32) -> u32 {
-    if results.is_null() || count == 0 {
+    if results.is_null() {
         return 0;
     }
     // SAFETY: the caller's array; it is only written to.

@@ -2,17 +2,19 @@
 
 use crate::adapter::Adapter;
 use crate::completion;
+use crate::lock::{CACHE_LINE, Held, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
 use crate::removal::Removable;
-use crate::request_queue::{Reaped, RequestQueue, reap};
+use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
 use crate::shared_receive_queue::{Shared, is_shared};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
-use crate::verbs::{self, bindings::ibv_wc};
+use crate::verbs::{self, RawQueue, bindings::ibv_wc};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
+use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use win32::io::{Canceller, Overlapped, Registration, Source};
 
@@ -26,10 +28,15 @@ pub struct CompletionQueue {
     affinity: (u16, u64),
 }
 
+const _: () = assert!(align_of::<Queue>() == CACHE_LINE);
+
 /// What is shared with the threads that wait for the queue's completion events.
 pub(crate) struct Queue {
+    /// Where `cq` is, for the data path: one step less.
+    raw: RawQueue,
     cq: Arc<verbs::CompletionQueue>,
-    poll: Mutex<Poll>,
+    /// On cache lines of its own, and so of the queue's own: all that reaping writes is in it.
+    poll: Lock<Poll>,
     notification: Mutex<Notification>,
     file: Arc<AdapterFile>,
     /// The device never signals solicited events; any completion has to do.
@@ -40,13 +47,15 @@ pub(crate) struct Queue {
 
 /// The reaping end of the queue.
 struct Poll {
+    /// Whether any of the lists below has an entry: then there is more to do than to look at the device's queue. May be set
+    /// although none has.
+    kept: bool,
     /// Results taken from the device and not yet by the user.
     stash: VecDeque<Completion>,
     /// How many results of the stash, from its front, have completed a notification already.
     announced: usize,
     /// Visible results taken from the device, ever.
     reaped: u64,
-    batch: Box<[MaybeUninit<ibv_wc>; BATCH]>,
     /// Queue pairs that failed while this lock was held; to be told once it is not.
     failed: Vec<Weak<Core>>,
     /// Request queues whose queue pair failed: requests posted since must be reported here.
@@ -67,9 +76,6 @@ struct SharedUser {
     shared: Arc<Shared>,
 }
 
-// SAFETY: `ibv_wc` is plain data.
-unsafe impl Send for Poll {}
-
 impl CompletionQueue {
     pub(crate) fn new(
         adapter: &Arc<Adapter>,
@@ -85,12 +91,13 @@ impl CompletionQueue {
         let entries = limits.completion_entries(depth);
         let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0)?;
         let queue = Arc::new(Queue {
+            raw: cq.raw(),
             cq: Arc::new(cq),
-            poll: Mutex::new(Poll {
-                stash: VecDeque::with_capacity(depth.min(256) as usize),
+            poll: Lock::new(Poll {
+                kept: false,
+                stash: VecDeque::new(),
                 announced: 0,
                 reaped: 0,
-                batch: Box::new([MaybeUninit::uninit(); BATCH]),
                 failed: Vec::new(),
                 flushing: Vec::new(),
                 retired: Vec::new(),
@@ -142,7 +149,7 @@ impl CompletionQueue {
             return Err(Status::INVALID_PARAMETER);
         }
         // Results in the stash are not in the device's queue, but they are in the user's.
-        let mut poll = self.queue.lock_poll();
+        let mut poll = self.queue.poll.lock();
         self.queue.collect(&mut poll);
         if poll.stash.len() > depth as usize {
             return Err(Status::BUFFER_OVERFLOW);
@@ -180,7 +187,9 @@ impl CompletionQueue {
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
     pub(crate) fn retire(&self, queue: Box<RequestQueue>) {
         if !queue.is_idle() {
-            self.queue.lock_poll().retired.push(queue);
+            let mut poll = self.queue.poll.lock();
+            poll.retired.push(queue);
+            poll.kept = true;
         }
     }
 }
@@ -189,17 +198,19 @@ impl CompletionQueue {
     /// Expects completions of a queue pair's shared receives.
     pub(crate) fn add_shared(&self, core: &Arc<Core>, context: u64, shared: &Arc<Shared>) {
         let user = SharedUser { core: Arc::downgrade(core), context, shared: shared.clone() };
-        self.queue.lock_poll().shared.insert(core.number(), user);
+        self.queue.poll.lock().shared.insert(core.number(), user);
     }
 
     /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
     pub(crate) fn retire_shared(&self, number: u32) {
-        self.queue.lock_poll().retired_shared.push(number);
+        let mut poll = self.queue.poll.lock();
+        poll.retired_shared.push(number);
+        poll.kept = true;
     }
 
     /// Takes what has completed off the device, so that silent requests free their slots.
     pub(crate) fn make_room(&self) {
-        let mut poll = self.queue.lock_poll();
+        let mut poll = self.queue.poll.lock();
         self.queue.collect(&mut poll);
         let failed = std::mem::take(&mut poll.failed);
         drop(poll);
@@ -214,18 +225,92 @@ impl Drop for CompletionQueue {
 }
 
 impl Queue {
-    fn lock_poll(&self) -> MutexGuard<'_, Poll> {
-        self.poll.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn lock_notification(&self) -> MutexGuard<'_, Notification> {
         self.notification.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    #[inline]
+    /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
+    /// [`Queue::results_of_any`], which could do this, too: what is usual takes few instructions, and calls nothing but the
+    /// device.
+    #[inline(always)]
     fn results(&self, results: &mut [Completion]) -> usize {
-        let mut poll = self.lock_poll();
-        let mut taken = poll.take_stashed(results);
+        let Some(mut poll) = self.poll.try_lock() else {
+            return self.results_later(results);
+        };
+        if poll.kept {
+            return self.results_of_any(poll, results, 0, &[]);
+        }
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        let room = results.len().min(BATCH);
+        // SAFETY: the queue lives as long as `cq`.
+        let found = unsafe { self.raw.poll(&mut batch[..room]) };
+        let first = batch.as_ptr().cast::<ibv_wc>();
+        if found == 1 {
+            // SAFETY: the device has filled one.
+            let wc = unsafe { &*first };
+            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            let Some(completion) = (unsafe { reap_plain(wc) }) else {
+                return self.results_of_any(poll, results, 0, slice::from_ref(wc));
+            };
+            // SAFETY: no more were found than there is room for.
+            unsafe { *results.get_unchecked_mut(0) = completion };
+            poll.reaped += 1;
+            drop(poll);
+            1
+        } else if found > 0 {
+            // SAFETY: the device has filled as many as it says.
+            self.results_of_batch(poll, results, unsafe { slice::from_raw_parts(first, found as usize) })
+        } else {
+            // A queue that cannot be polled has failed, which its asynchronous event tells.
+            0
+        }
+    }
+
+    /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].
+    #[inline(never)]
+    fn results_of_batch(
+        &self,
+        mut poll: Held<'_, Poll>,
+        results: &mut [Completion],
+        found: &[ibv_wc],
+    ) -> usize {
+        let mut taken = 0;
+        for (place, wc) in results.iter_mut().zip(found) {
+            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            let Some(completion) = (unsafe { reap_plain(wc) }) else { break };
+            *place = completion;
+            taken += 1;
+        }
+        poll.reaped += taken as u64;
+        if taken < found.len() || found.len() == BATCH && results.len() > BATCH {
+            return self.results_of_any(poll, results, taken, &found[taken..]);
+        }
+        taken
+    }
+
+    /// Waits for the lock first.
+    #[cold]
+    #[inline(never)]
+    fn results_later(&self, results: &mut [Completion]) -> usize {
+        self.results_of_any(self.poll.lock(), results, 0, &[])
+    }
+
+    /// Takes results of all kinds, after `taken` others; first those of the completions `found` already.
+    #[cold]
+    #[inline(never)]
+    fn results_of_any(
+        &self,
+        mut poll: Held<'_, Poll>,
+        results: &mut [Completion],
+        mut taken: usize,
+        found: &[ibv_wc],
+    ) -> usize {
+        let mut take = |completion| {
+            results[taken] = completion;
+            taken += 1;
+        };
+        poll.reap(found, &mut take);
+        taken += poll.take_stashed(&mut results[taken..]);
         while taken < results.len() {
             let room = (results.len() - taken).min(BATCH);
             let found = self.reap(&mut poll, room, |completion| {
@@ -240,43 +325,18 @@ impl Queue {
                 break;
             }
         }
-        if poll.failed.is_empty() {
-            return taken;
-        }
         let failed = std::mem::take(&mut poll.failed);
+        poll.note_kept();
         drop(poll);
         tell_failed(failed);
         taken
     }
 
     /// Takes up to `room` completions from the device and gives the visible ones to `take`; returns how many there were.
-    #[inline]
-    fn reap(&self, poll: &mut Poll, room: usize, mut take: impl FnMut(Completion)) -> usize {
-        let Poll { batch, reaped, failed, shared, .. } = poll;
-        // A queue that cannot be polled has failed, which its asynchronous event tells.
+    fn reap(&self, poll: &mut Poll, room: usize, take: impl FnMut(Completion)) -> usize {
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         let found = self.cq.poll(&mut batch[..room]).unwrap_or_default();
-        for wc in found {
-            if is_shared(wc.wr_id) {
-                if let Some(user) = shared.get(&wc.qp_num) {
-                    *reaped += 1;
-                    take(user.reap(wc, failed));
-                }
-                continue;
-            }
-            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
-            match unsafe { reap(wc) } {
-                Reaped::Visible(completion) => {
-                    *reaped += 1;
-                    take(completion);
-                }
-                Reaped::Failed(completion, queue) => {
-                    *reaped += 1;
-                    failed.push(queue.core().clone());
-                    take(completion);
-                }
-                Reaped::Hidden => {}
-            }
-        }
+        poll.reap(found, take);
         found.len()
     }
 
@@ -288,6 +348,7 @@ impl Queue {
         if poll.has_leftovers() {
             self.settle_empty(poll);
         }
+        poll.note_kept();
     }
 
     /// The device's queue was found empty: report what failed queue pairs kept back, and forget destroyed ones.
@@ -312,10 +373,11 @@ impl Queue {
     }
 
     fn flush(&self, core: &Arc<Core>) {
-        let mut poll = self.lock_poll();
+        let mut poll = self.poll.lock();
         let core = Arc::downgrade(core);
         if !poll.flushing.iter().any(|known| known.ptr_eq(&core)) {
             poll.flushing.push(core);
+            poll.kept = true;
         }
         drop(poll);
         self.look_again();
@@ -347,7 +409,7 @@ impl Queue {
             }
             notification.armed(level);
         }
-        let mut poll = self.lock_poll();
+        let mut poll = self.poll.lock();
         self.collect(&mut poll);
         let fresh = match notification.level() {
             Some(NotifyType::Solicited) => {
@@ -370,7 +432,7 @@ impl Queue {
         if notification.level().is_none() {
             return;
         }
-        let mut poll = self.lock_poll();
+        let mut poll = self.poll.lock();
         self.collect(&mut poll);
         if poll.reaped == notification.start() && poll.stash.len() <= poll.announced {
             // Only completions that are none of the user's business.
@@ -386,7 +448,7 @@ impl Queue {
         if notification.level().is_none() {
             return;
         }
-        let mut poll = self.lock_poll();
+        let mut poll = self.poll.lock();
         self.collect(&mut poll);
         let fresh = poll.stash.len() > poll.announced;
         self.conclude(notification, poll, fresh);
@@ -396,7 +458,7 @@ impl Queue {
     fn conclude(
         &self,
         mut notification: MutexGuard<'_, Notification>,
-        mut poll: MutexGuard<'_, Poll>,
+        mut poll: Held<'_, Poll>,
         fresh: bool,
     ) {
         let mut ready = Vec::new();
@@ -484,11 +546,40 @@ impl SharedUser {
 }
 
 impl Poll {
-    #[inline]
-    fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
-        if self.stash.is_empty() {
-            return 0;
+    /// Gives `take` what users are to see of the completions `found`, which came from the queue.
+    fn reap(&mut self, found: &[ibv_wc], mut take: impl FnMut(Completion)) {
+        for wc in found {
+            if is_shared(wc.wr_id) {
+                if let Some(user) = self.shared.get(&wc.qp_num) {
+                    self.reaped += 1;
+                    take(user.reap(wc, &mut self.failed));
+                }
+                continue;
+            }
+            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            match unsafe { reap(wc) } {
+                Reaped::Visible(completion) => {
+                    self.reaped += 1;
+                    take(completion);
+                }
+                Reaped::Failed(completion, queue) => {
+                    self.reaped += 1;
+                    self.failed.push(queue.core().clone());
+                    take(completion);
+                }
+                Reaped::Hidden => {}
+            }
         }
+    }
+
+    /// Notes whether there is anything that the device's queue does not tell.
+    fn note_kept(&mut self) {
+        self.kept = !self.stash.is_empty() || !self.failed.is_empty() || self.has_leftovers();
+    }
+
+    /// Moves as much of the stash as there is room for into `results`; returns how much.
+    #[cold]
+    fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
         let count = results.len().min(self.stash.len());
         for (result, completion) in results.iter_mut().zip(self.stash.drain(..count)) {
             *result = completion;
@@ -504,7 +595,6 @@ impl Poll {
 }
 
 /// Tells queue pairs that one of their requests failed. Called without any lock.
-#[cold]
 fn tell_failed(failed: Vec<Weak<Core>>) {
     for core in failed {
         if let Some(core) = core.upgrade() {

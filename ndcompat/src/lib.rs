@@ -14,6 +14,7 @@ pub mod endpoint;
 mod hardware_window;
 mod limits;
 pub mod listener;
+mod lock;
 pub mod memory_region;
 pub mod memory_window;
 mod notification;

@@ -10,7 +10,7 @@ use crate::status::{Result, Status};
 use crate::types::Sge;
 use crate::verbs::{self, bindings::*};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What a queue pair is created with (`CreateQueuePair`). Depths count requests, the limits are the adapter's.
@@ -53,6 +53,9 @@ pub(crate) struct Core {
     pub(crate) limits: PostLimits,
     number: u32,
     state: AtomicU8,
+    /// What the only piece of a request must be shorter than to be posted without further ado, otherwise and inline; nothing
+    /// is, before requests may be posted.
+    bounds: [AtomicU64; 2],
     /// Reads that may be outstanding. With none, a read would wait for ever.
     outbound_reads: AtomicU32,
     connection: Mutex<Weak<Connector>>,
@@ -153,6 +156,7 @@ impl QueuePair {
             receive_completion_queue: config.receive_completion_queue,
             limits,
             state: AtomicU8::new(IDLE),
+            bounds: [AtomicU64::new(0), AtomicU64::new(0)],
             outbound_reads: AtomicU32::new(0),
             connection: Mutex::default(),
         });
@@ -220,6 +224,20 @@ impl Core {
         self.outbound_reads.store(outbound_reads, Ordering::Relaxed);
         // A queue pair that was flushed meanwhile stays failed.
         let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
+        self.open_for_requests();
+    }
+
+    fn open_for_requests(&self) {
+        let limits = [self.limits.max_transfer, self.limits.max_inline.into()];
+        for (bound, limit) in self.bounds.iter().zip(limits) {
+            bound.store(limit + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request with this only piece may be posted without further ado.
+    #[inline(always)]
+    pub(crate) fn takes(&self, piece: &Sge, inline: bool) -> bool {
+        u64::from(piece.length) < self.bounds[usize::from(inline)].load(Ordering::Relaxed)
     }
 
     /// What peers know the queue pair by.
@@ -255,6 +273,7 @@ impl Core {
         if self.state.swap(FAILED, Ordering::AcqRel) == FAILED {
             return;
         }
+        self.open_for_requests();
         // First nothing more goes to the device, so that it flushes all it has.
         self.initiator.start_flushing();
         if let Some(receive) = &*self.receive {

@@ -2,43 +2,59 @@
 //!
 //! Verbs gives a completion 64 bits of the poster's own (`wr_id`); ND wants more back: the request's context, its queue
 //! pair's context and its type, the last of which verbs leaves undefined when a request failed. So every request
-//! occupies a [`Slot`], and `wr_id` is the slot's address. Requests of one queue complete in order, so the slots form
-//! a ring, and the completion of a request frees its slot and those of all unsignalled requests before it.
+//! occupies a [`Slot`], and `wr_id` is the slot's address ([`Name`]). Requests of one queue complete in order, so the slots
+//! form a ring, and the completion of a request frees its slot and those of all unsignalled requests before it.
+//!
+//! Perhaps different threads use the two ends: what either writes is on cache lines of its own, and no two queues share
+//! a line.
 
+use crate::lock::{CACHE_LINE, Held, Lock, Padded};
 use crate::queue_pair::Core;
 use crate::status::{Result, Status};
 use crate::types::{Completion, RequestType};
 use crate::verbs::bindings::ibv_wc;
 use std::cell::UnsafeCell;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Weak};
 
 /// What must be remembered of one posted request until it completes.
-pub(crate) struct Slot {
-    queue: *const RequestQueue,
+#[repr(C)]
+struct Slot {
     context: u64,
     sequence: u32,
     kind: RequestType,
-    /// The request asked for no completion; one that succeeds is swallowed.
-    silent: bool,
+    // These never change. They are not next to `context`: to read both at once just after one was written takes long.
+    queue: *const RequestQueue,
+    queue_pair_context: u64,
 }
+
+/// As many slots as a cache line holds.
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [UnsafeCell<Slot>; 2]);
+
+const _: () = assert!(size_of::<Line>() == CACHE_LINE);
 
 /// A ring of slots: the requests posted to one queue and not yet reaped from its completion queue.
 pub(crate) struct RequestQueue {
-    slots: Box<[UnsafeCell<Slot>]>,
+    lines: Box<[Line]>,
+    /// The number of slots, which is a power of two, less one.
+    mask: u32,
     depth: u32,
-    queue_pair_context: u64,
+    /// How many silent requests may follow each other before one must report, to be swallowed: a queue of silent requests
+    /// only would never free a slot.
+    silence: u32,
     core: Weak<Core>,
-    producer: Mutex<Producer>,
+    producer: Lock<Producer>,
     /// Sequence number of the oldest request not reaped. Written under the completion queue's lock.
-    tail: AtomicU32,
+    tail: Padded<AtomicU32>,
 }
 
 /// The posting end of the ring.
-pub(crate) struct Producer {
+struct Producer {
     head: u32,
-    /// A past value of `tail`: looked up anew only when the ring seems full.
-    tail_seen: u32,
+    /// Where `head` may not go beyond without a closer look: at most the depth above `tail`, as it was once; no further
+    /// than it is on a failed queue pair.
+    end: u32,
     /// Unsignalled requests since the last signalled one.
     unsignalled: u32,
     /// The latest request that asked for no completion.
@@ -53,7 +69,39 @@ unsafe impl Send for RequestQueue {}
 // SAFETY: as above.
 unsafe impl Sync for RequestQueue {}
 
+/// What a request is called at the device, its `wr_id`: the address of its slot, of which the low bits are zero but for one
+/// that tells whether it is silent. Shared receives have another, see `shared_receive_queue`.
+#[derive(Clone, Copy)]
+struct Name(u64);
+
+impl Name {
+    const SILENT: u64 = 2;
+    /// The bits of silent requests and of shared receives.
+    const NOT_PLAIN: u64 = 3;
+
+    #[inline(always)]
+    fn new(slot: *const Slot, silent: bool) -> Name {
+        Name(slot as u64 | if silent { Name::SILENT } else { 0 })
+    }
+
+    #[inline(always)]
+    fn is_silent(self) -> bool {
+        self.0 & Name::SILENT != 0
+    }
+
+    /// The slot.
+    ///
+    /// # Safety
+    /// It must be in memory and taken, and the lock of its completion queue be held.
+    #[inline(always)]
+    unsafe fn slot<'a>(self) -> &'a Slot {
+        // SAFETY: the name was made of the slot's address.
+        unsafe { &*((self.0 & !Name::SILENT) as *const Slot) }
+    }
+}
+
 /// A request about to be posted: what the device needs to know about it.
+#[derive(Clone, Copy)]
 pub(crate) struct Ticket {
     /// The `wr_id` to post with.
     pub wr_id: u64,
@@ -63,98 +111,107 @@ pub(crate) struct Ticket {
 
 impl RequestQueue {
     pub(crate) fn new(depth: u32, queue_pair_context: u64, core: Weak<Core>) -> Box<RequestQueue> {
-        let size = depth.max(1).next_power_of_two() as usize;
+        let slots = depth.max(2).next_power_of_two();
         let mut queue = Box::new(RequestQueue {
-            slots: Box::new([]),
+            lines: Box::new([]),
+            mask: slots - 1,
             depth,
-            queue_pair_context,
+            silence: depth.div_ceil(2).saturating_sub(1),
             core,
-            producer: Mutex::new(Producer {
+            producer: Lock::new(Producer {
                 head: 0,
-                tail_seen: 0,
+                end: depth,
                 unsignalled: 0,
                 last_silent: None,
                 flushing_from: None,
             }),
-            tail: AtomicU32::new(0),
+            tail: Padded(AtomicU32::new(0)),
         });
         let this: *const RequestQueue = &*queue;
-        queue.slots = (0..size)
-            .map(|_| {
-                UnsafeCell::new(Slot {
-                    queue: this,
-                    context: 0,
-                    sequence: 0,
-                    kind: RequestType::Receive,
-                    silent: false,
-                })
-            })
-            .collect();
+        let slot = || {
+            let (context, sequence, kind) = (0, 0, RequestType::Receive);
+            UnsafeCell::new(Slot { queue_pair_context, context, sequence, kind, queue: this })
+        };
+        queue.lines = (0..slots / 2).map(|_| Line([slot(), slot()])).collect();
         queue
     }
 
-    fn lock(&self) -> MutexGuard<'_, Producer> {
-        self.producer.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
+    #[inline(always)]
     fn slot(&self, sequence: u32) -> *mut Slot {
-        self.slots[sequence as usize & (self.slots.len() - 1)].get()
+        let at = (sequence & self.mask) as usize;
+        // SAFETY: the mask names no slot beyond the last line.
+        UnsafeCell::raw_get(unsafe { self.lines.as_ptr().cast::<UnsafeCell<Slot>>().add(at) })
     }
 
-    /// Takes a slot and lets `device` post the request, which answers with an error number.
-    ///
-    /// Fails with `ND_NO_MORE_ENTRIES` when as many requests as the queue was created for are outstanding. On a failed
-    /// queue pair the request is accepted but stays here, to be reported as cancelled ([`Posted::Flushed`]).
-    #[inline]
-    pub(crate) fn post(
+    /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d; none if that takes
+    /// more than a moment: then [`RequestQueue::reserve`] is to be asked.
+    #[inline(always)]
+    pub(crate) fn reserve_now(&self, context: u64, kind: RequestType, silent: bool) -> Option<Place<'_>> {
+        let producer = self.producer.try_lock()?;
+        // SAFETY: the slot is free: head is less than depth ahead of tail.
+        (producer.head != producer.end).then(|| unsafe { self.take(producer, context, kind, silent) })
+    }
+
+    /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d.
+    pub(crate) fn reserve(
         &self,
         context: u64,
         kind: RequestType,
         silent: bool,
-        device: impl FnOnce(Ticket) -> i32,
-    ) -> Result<Posted> {
-        let mut producer = self.lock();
-        let head = producer.head;
-        if head.wrapping_sub(producer.tail_seen) >= self.depth {
-            producer.tail_seen = self.tail.load(Ordering::Acquire);
-            if head.wrapping_sub(producer.tail_seen) >= self.depth {
-                return Err(Status::NO_MORE_ENTRIES);
-            }
+    ) -> std::result::Result<Place<'_>, KeptBack> {
+        let mut producer = self.producer.lock();
+        let end = self.tail.0.load(Ordering::Acquire).wrapping_add(self.depth);
+        if producer.head == end {
+            return Err(KeptBack::Full);
         }
+        producer.end = end;
+        let flushing = producer.flushing_from.is_some();
+        // SAFETY: the slot is free: head is less than depth ahead of tail.
+        let mut place = unsafe { self.take(producer, context, kind, silent) };
+        if flushing {
+            place.producer.end = place.producer.head;
+            return Err(KeptBack::Flushed);
+        }
+        Ok(place)
+    }
+
+    /// Takes the next slot. All is done before the device knows of the request, so that little is left to do after.
+    ///
+    /// # Safety
+    /// The slot must be free.
+    #[inline(always)]
+    unsafe fn take<'a>(
+        &self,
+        mut producer: Held<'a, Producer>,
+        context: u64,
+        kind: RequestType,
+        silent: bool,
+    ) -> Place<'a> {
+        let head = producer.head;
         let slot = self.slot(head);
-        // A queue of silent requests only would never free a slot: ask for a completion now and then, to swallow it.
-        let signalled = !silent || producer.unsignalled + 1 >= self.depth.div_ceil(2);
-        // SAFETY: the slot is free (head is less than depth ahead of tail), and the producer lock is held.
+        // SAFETY: the slot is free, and the producer lock is held.
         unsafe {
             (*slot).context = context;
             (*slot).sequence = head;
             (*slot).kind = kind;
-            (*slot).silent = silent;
         }
-        if producer.flushing_from.is_some() {
-            producer.head = head.wrapping_add(1);
-            return Ok(Posted::Flushed);
+        producer.head = head.wrapping_add(1);
+        let mut signalled = true;
+        if silent {
+            producer.last_silent = Some(head);
+            signalled = producer.unsignalled >= self.silence;
         }
-        match device(Ticket { wr_id: slot as u64, signalled }) {
-            0 => {
-                producer.head = head.wrapping_add(1);
-                producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
-                if silent {
-                    producer.last_silent = Some(head);
-                }
-                Ok(Posted::ToDevice)
-            }
-            libc::ENOMEM => Err(Status::NO_MORE_ENTRIES),
-            errno => Err(Status::from_errno(errno)),
-        }
+        producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
+        Place { producer, ticket: Ticket { wr_id: Name::new(slot, silent).0, signalled } }
     }
 
     /// Keeps all requests from now on away from the device. True the first time.
     pub(crate) fn start_flushing(&self) -> bool {
-        let mut producer = self.lock();
+        let mut producer = self.producer.lock();
         let first = producer.flushing_from.is_none();
         if first {
             producer.flushing_from = Some(producer.head);
+            producer.end = producer.head;
         }
         first
     }
@@ -164,56 +221,108 @@ impl RequestQueue {
     ///
     /// The caller holds the completion queue's lock and has found the completion queue empty.
     pub(crate) fn take_flushed(&self, lossy: bool, mut report: impl FnMut(Completion)) {
-        let producer = self.lock();
+        let producer = self.producer.lock();
         let Some(from) = producer.flushing_from else { return };
-        let mut tail = self.tail.load(Ordering::Relaxed);
+        let mut tail = self.tail.0.load(Ordering::Relaxed);
         if !lossy && from.wrapping_sub(tail) as i32 > 0 {
             return;
         }
         while tail != producer.head {
             // SAFETY: a taken slot, read under the completion queue's lock.
-            let slot = unsafe { &*self.slot(tail) };
-            report(self.completion(slot, Status::CANCELED, 0));
+            report(unsafe { &*self.slot(tail) }.completion(Status::CANCELED, 0));
             tail = tail.wrapping_add(1);
         }
-        self.tail.store(tail, Ordering::Release);
+        self.tail.0.store(tail, Ordering::Release);
     }
 
     /// Whether a request that asked for no completion is outstanding: then the queue may be full although the user has
     /// taken every result there is.
     pub(crate) fn has_silent(&self) -> bool {
-        let producer = self.lock();
-        let tail = self.tail.load(Ordering::Acquire);
+        let producer = self.producer.lock();
+        let tail = self.tail.0.load(Ordering::Acquire);
         producer.last_silent.is_some_and(|last| last.wrapping_sub(tail) as i32 >= 0)
     }
 
     /// Whether no request is outstanding.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lock().head == self.tail.load(Ordering::Acquire)
+        self.producer.lock().head == self.tail.0.load(Ordering::Acquire)
     }
 
     /// The queue pair this queue belongs to, while it lives.
     pub(crate) fn core(&self) -> &Weak<Core> {
         &self.core
     }
+}
 
-    fn completion(&self, slot: &Slot, status: Status, bytes: u32) -> Completion {
+impl Slot {
+    /// Frees the slot and those before it. False if that was done before.
+    ///
+    /// # Safety
+    /// The slot's queue must be in memory, and the lock of its completion queue be held.
+    #[inline(always)]
+    unsafe fn free(&self) -> bool {
+        // SAFETY: the caller's promise.
+        let queue = unsafe { &*self.queue };
+        let taken = self.sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) < queue.depth;
+        if taken {
+            queue.tail.0.store(self.sequence.wrapping_add(1), Ordering::Release);
+        }
+        taken
+    }
+
+    /// What to report of a request that was successful.
+    #[inline(always)]
+    fn success(&self, wc: &ibv_wc) -> Completion {
+        self.completion(Status::SUCCESS, if self.kind == RequestType::Receive { wc.byte_len } else { 0 })
+    }
+
+    #[inline(always)]
+    fn completion(&self, status: Status, bytes: u32) -> Completion {
         Completion {
             status,
             bytes_transferred: bytes,
             queue_pair_context: self.queue_pair_context,
-            request_context: slot.context,
-            request_type: slot.kind,
+            request_context: self.context,
+            request_type: self.kind,
         }
     }
 }
 
-/// Where a posted request went.
+/// A slot that is taken for a request; the queue is locked meanwhile.
+pub(crate) struct Place<'a> {
+    producer: Held<'a, Producer>,
+    ticket: Ticket,
+}
+
+impl Place<'_> {
+    #[inline(always)]
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Keeps the slot if the device has taken the request; `error` is what it has answered.
+    #[inline(always)]
+    pub(crate) fn settle(self, error: i32) -> Result<()> {
+        if error == 0 { Ok(()) } else { Err(Self::refused(self.producer, error)) }
+    }
+
+    /// Gives the slot back, and says why.
+    #[cold]
+    #[inline(never)]
+    fn refused(mut producer: Held<'_, Producer>, error: i32) -> Status {
+        producer.head = producer.head.wrapping_sub(1);
+        // How many there were before a signalled one is forgotten: the next silent one reports, to be safe.
+        producer.unsignalled = producer.unsignalled.checked_sub(1).unwrap_or(u32::MAX);
+        if error == libc::ENOMEM { Status::NO_MORE_ENTRIES } else { Status::from_errno(error) }
+    }
+}
+
+/// Why a request is not for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Posted {
-    /// To the device, which will report it.
-    ToDevice,
-    /// Nowhere: the queue pair has failed, and the completion queue must report it.
+pub(crate) enum KeptBack {
+    /// As many requests as the queue was created for are outstanding.
+    Full,
+    /// The queue pair has failed. The request is accepted, and the completion queue must report it as cancelled.
     Flushed,
 }
 
@@ -227,32 +336,42 @@ pub(crate) enum Reaped<'a> {
     Hidden,
 }
 
-/// Frees the slot that `wc` completes, and those before it, and says what to report.
+/// What to report of `wc` if it is the success of a request that is neither silent nor a shared receive: then its slot is
+/// freed, and those before it. Otherwise nothing is done, and [`reap`] is to be asked.
 ///
 /// # Safety
 /// `wc` must come from the completion queue whose lock the caller holds, and its queue must still be in memory.
-#[inline]
+#[inline(always)]
+pub(crate) unsafe fn reap_plain(wc: &ibv_wc) -> Option<Completion> {
+    let name = Name(wc.wr_id);
+    // At once, as both are most probable.
+    if u64::from(wc.status) | name.0 & Name::NOT_PLAIN != 0 {
+        return None;
+    }
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let slot = &*(wc.wr_id as *const Slot);
+        slot.free().then(|| slot.success(wc))
+    }
+}
+
+/// Frees the slot that `wc` completes, and those before it, and says what to report. Not for shared receives.
+///
+/// # Safety
+/// As [`reap_plain`].
 pub(crate) unsafe fn reap<'a>(wc: &ibv_wc) -> Reaped<'a> {
-    // SAFETY: `wr_id` is the address of a slot, set in `post`; the caller vouches for its memory.
-    let slot = unsafe { &*(wc.wr_id as *const Slot) };
-    // SAFETY: a slot lives inside its queue.
-    let queue = unsafe { &*slot.queue };
-    let tail = queue.tail.load(Ordering::Relaxed);
-    if slot.sequence.wrapping_sub(tail) >= queue.depth {
+    let name = Name(wc.wr_id);
+    // SAFETY: passed on to the caller.
+    let (slot, free) = unsafe { (name.slot(), name.slot().free()) };
+    if !free {
         return Reaped::Hidden; // reported as lost before, and found by the device after all
     }
-    let reaped = if wc.status == 0 {
-        if slot.silent {
-            Reaped::Hidden
-        } else {
-            let bytes = if slot.kind == RequestType::Receive { wc.byte_len } else { 0 };
-            Reaped::Visible(queue.completion(slot, Status::SUCCESS, bytes))
-        }
-    } else {
-        Reaped::Failed(queue.completion(slot, crate::completion::status(wc, slot.kind), 0), queue)
-    };
-    queue.tail.store(slot.sequence.wrapping_add(1), Ordering::Release);
-    reaped
+    if wc.status != 0 {
+        let completion = slot.completion(crate::completion::status(wc, slot.kind), 0);
+        // SAFETY: passed on to the caller.
+        return Reaped::Failed(completion, unsafe { &*slot.queue });
+    }
+    if name.is_silent() { Reaped::Hidden } else { Reaped::Visible(slot.success(wc)) }
 }
 
 #[cfg(test)]
@@ -263,13 +382,11 @@ mod tests {
         RequestQueue::new(depth, 77, Weak::new())
     }
 
-    fn post(queue: &RequestQueue, context: u64, silent: bool) -> Result<Ticket> {
-        let mut ticket = None;
-        queue.post(context, RequestType::Send, silent, |t| {
-            ticket = Some(t);
-            0
-        })?;
-        Ok(ticket.unwrap())
+    fn post(queue: &RequestQueue, context: u64, silent: bool) -> std::result::Result<Ticket, KeptBack> {
+        let place = queue.reserve(context, RequestType::Send, silent)?;
+        let ticket = place.ticket();
+        place.settle(0).unwrap();
+        Ok(ticket)
     }
 
     fn success(ticket: &Ticket) -> Reaped<'static> {
@@ -284,12 +401,12 @@ mod tests {
     fn takes_exactly_its_depth() {
         let queue = queue(3);
         let tickets: Vec<_> = (0..3).map(|i| post(&queue, i, false).unwrap()).collect();
-        assert_eq!(post(&queue, 3, false).err(), Some(Status::NO_MORE_ENTRIES));
+        assert_eq!(post(&queue, 3, false).err(), Some(KeptBack::Full));
         assert!(
             matches!(success(&tickets[0]), Reaped::Visible(c) if c.request_context == 0 && c.queue_pair_context == 77)
         );
         assert!(post(&queue, 3, false).is_ok());
-        assert_eq!(post(&queue, 4, false).err(), Some(Status::NO_MORE_ENTRIES));
+        assert_eq!(post(&queue, 4, false).err(), Some(KeptBack::Full));
     }
 
     #[test]
@@ -318,7 +435,7 @@ mod tests {
     #[test]
     fn a_refused_request_leaves_no_trace() {
         let queue = queue(1);
-        let refused = queue.post(1, RequestType::Send, false, |_| libc::EINVAL);
+        let refused = queue.reserve(1, RequestType::Send, false).ok().unwrap().settle(libc::EINVAL);
         assert_eq!(refused, Err(Status::INVALID_PARAMETER));
         assert!(queue.is_idle() && post(&queue, 2, false).is_ok());
     }
@@ -328,10 +445,7 @@ mod tests {
         let queue = queue(4);
         let before = post(&queue, 1, false).unwrap();
         assert!(queue.start_flushing() && !queue.start_flushing());
-        assert_eq!(
-            queue.post(2, RequestType::Send, true, |_| panic!("reached the device")),
-            Ok(Posted::Flushed)
-        );
+        assert_eq!(post(&queue, 2, true).err(), Some(KeptBack::Flushed));
         let mut flushed = Vec::new();
         queue.take_flushed(false, |c| flushed.push(c.request_context));
         assert!(flushed.is_empty(), "the device still owes the first one");

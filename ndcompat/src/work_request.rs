@@ -2,7 +2,7 @@
 
 use crate::limits::MAX_SGE;
 use crate::queue_pair::{Core, QueuePair};
-use crate::request_queue::{Posted, Ticket};
+use crate::request_queue::{KeptBack, Ticket};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
@@ -19,8 +19,8 @@ const SEND_FLAGS: u32 =
 /// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
 const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
 
-/// Where a read or write goes at the peer.
-#[derive(Clone, Copy)]
+/// Where a read or write goes at the peer; nothing to a send.
+#[derive(Clone, Copy, Default)]
 struct Remote {
     address: u64,
     /// As the peer's `GetRemoteToken` gave it: the rkey in network order.
@@ -32,20 +32,20 @@ impl QueuePair {
     ///
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes (with `INLINE`: during the call).
-    #[inline]
+    #[inline(always)]
     pub unsafe fn send(&self, context: u64, sge: &[Sge], flags: u32) -> Result<()> {
         if flags & !SEND_FLAGS != 0 {
             return Err(Status::INVALID_PARAMETER_4);
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, None) }
+        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, Remote::default()) }
     }
 
     /// Writes `sge` to the peer's memory (`Write`).
     ///
     /// # Safety
     /// As [`QueuePair::send`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn write(
         &self,
         context: u64,
@@ -58,9 +58,7 @@ impl QueuePair {
             return Err(Status::INVALID_PARAMETER_6);
         }
         // SAFETY: passed on to the caller.
-        unsafe {
-            self.core.initiate(RequestType::Write, context, sge, flags, Some(Remote { address, token }))
-        }
+        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Remote { address, token }) }
     }
 
     /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
@@ -68,7 +66,7 @@ impl QueuePair {
     ///
     /// # Safety
     /// As [`QueuePair::send`]; the memory is written to.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn read(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
         if flags & !RDMA_FLAGS != 0 {
             return Err(Status::INVALID_PARAMETER_6);
@@ -79,7 +77,7 @@ impl QueuePair {
         let fence = if self.core.limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
         let flags = flags & !op_flags::INLINE & !fence;
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Some(Remote { address, token })) }
+        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Remote { address, token }) }
     }
 
     /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
@@ -87,27 +85,33 @@ impl QueuePair {
     ///
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes; it is written to.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
+        if let ([one], Some(queue)) = (sge, &*self.core.receive)
+            && u64::from(one.length) <= self.core.limits.max_transfer
+            && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
+        {
+            let error = self.core.post_receive(sge, place.ticket());
+            return place.settle(error);
+        }
+        self.receive_any(context, sge)
+    }
+
+    /// The long way of [`QueuePair::receive`].
+    #[cold]
+    #[inline(never)]
+    fn receive_any(&self, context: u64, sge: &[Sge]) -> Result<()> {
         let core = &self.core;
         let Some(queue) = &*core.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
         check_list(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
         let sge = if sge.is_empty() { core.limits.empty_list } else { sge };
-        let posted = queue.post(context, RequestType::Receive, false, |ticket| {
-            let mut wr = ibv_recv_wr {
-                wr_id: ticket.wr_id,
-                next: ptr::null_mut(),
-                sg_list: sge.as_ptr().cast_mut().cast(),
-                num_sge: sge.len() as i32,
-            };
-            let mut bad = ptr::null_mut();
-            // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
-            errno(unsafe { ops::post_recv(core.qp.as_ptr(), &mut wr, &mut bad) })
-        })?;
-        if posted == Posted::Flushed {
-            core.report_flushed();
+        match queue.reserve(context, RequestType::Receive, false) {
+            Ok(place) => {
+                let error = core.post_receive(sge, place.ticket());
+                place.settle(error)
+            }
+            Err(reason) => core.keep(reason),
         }
-        Ok(())
     }
 }
 
@@ -116,17 +120,73 @@ impl Core {
     pub(crate) fn no_op(self: &Arc<Self>, kind: RequestType, context: u64, flags: u32) -> Result<()> {
         let flags = flags & (op_flags::SILENT_SUCCESS | op_flags::READ_FENCE);
         // SAFETY: there is no memory to vouch for.
-        unsafe { self.initiate(kind, context, &[], flags, Some(Remote { address: 0, token: 0 })) }
+        unsafe { self.initiate(kind, context, &[], flags, Remote::default()) }
     }
 
-    #[inline]
+    /// Posts a request of one piece on a connected queue pair that has room, and leaves all else to
+    /// [`Core::initiate_any`], which could do this, too: what is usual takes few instructions, and calls none but the device.
+    #[inline(always)]
     unsafe fn initiate(
         self: &Arc<Self>,
         kind: RequestType,
         context: u64,
         sge: &[Sge],
         flags: u32,
-        remote: Option<Remote>,
+        remote: Remote,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if flags & op_flags::SILENT_SUCCESS == 0 {
+                self.initiate_now::<false>(context, sge, flags, kind, remote)
+            } else {
+                self.initiate_silently(context, sge, flags, kind, remote)
+            }
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn initiate_silently(
+        self: &Arc<Self>,
+        context: u64,
+        sge: &[Sge],
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate_now::<true>(context, sge, flags, kind, remote) }
+    }
+
+    #[inline(always)]
+    unsafe fn initiate_now<const SILENT: bool>(
+        self: &Arc<Self>,
+        context: u64,
+        sge: &[Sge],
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Result<()> {
+        if let [one] = sge
+            && self.takes(one, flags & op_flags::INLINE != 0)
+            && let Some(place) = self.initiator.reserve_now(context, kind, SILENT)
+        {
+            let error = Initiation { kind, sge, flags, remote }.post_whole(self, place.ticket());
+            return place.settle(error);
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate_any(context, sge, flags, kind, remote) }
+    }
+
+    /// Its arguments are in the order that they come in from C, so that none must be moved for this call.
+    #[cold]
+    #[inline(never)]
+    unsafe fn initiate_any(
+        self: &Arc<Self>,
+        context: u64,
+        sge: &[Sge],
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
     ) -> Result<()> {
         if !self.was_connected() {
             return Err(Status::CONNECTION_INVALID);
@@ -153,8 +213,21 @@ impl Core {
         self.post_initiator(kind, context, silent, |ticket| request.post(self, ticket))
     }
 
+    /// Hands a receive to the device; answers with an error number.
+    #[inline(always)]
+    fn post_receive(self: &Arc<Self>, sge: &[Sge], ticket: Ticket) -> i32 {
+        let mut wr = ibv_recv_wr {
+            wr_id: ticket.wr_id,
+            next: ptr::null_mut(),
+            sg_list: sge.as_ptr().cast_mut().cast(),
+            num_sge: sge.len() as i32,
+        };
+        let mut bad = MaybeUninit::uninit();
+        // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
+        errno(unsafe { ops::post_recv(self.qp.as_ptr(), &mut wr, bad.as_mut_ptr()) })
+    }
+
     /// Posts a request to the initiator queue, as `device` does it; makes room first where silent requests take it.
-    #[inline]
     pub(crate) fn post_initiator(
         self: &Arc<Self>,
         kind: RequestType,
@@ -162,15 +235,32 @@ impl Core {
         silent: bool,
         device: impl Fn(Ticket) -> i32,
     ) -> Result<()> {
-        let mut posted = self.initiator.post(context, kind, silent, &device);
+        let post = || match self.initiator.reserve(context, kind, silent) {
+            Ok(place) => {
+                let error = device(place.ticket());
+                place.settle(error)
+            }
+            Err(reason) => self.keep(reason),
+        };
+        let posted = post();
         if posted == Err(Status::NO_MORE_ENTRIES) && self.initiator.has_silent() {
             self.reap_initiator();
-            posted = self.initiator.post(context, kind, silent, &device);
+            return post();
         }
-        if posted? == Posted::Flushed {
-            self.report_flushed();
+        posted
+    }
+
+    /// Sees to a request that does not go to the device.
+    #[cold]
+    #[inline(never)]
+    fn keep(self: &Arc<Self>, reason: KeptBack) -> Result<()> {
+        match reason {
+            KeptBack::Full => Err(Status::NO_MORE_ENTRIES),
+            KeptBack::Flushed => {
+                self.report_flushed();
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 
@@ -179,25 +269,31 @@ struct Initiation<'a> {
     kind: RequestType,
     sge: &'a [Sge],
     flags: u32,
-    remote: Option<Remote>,
+    remote: Remote,
 }
 
 impl Initiation<'_> {
     /// Hands the request to the device; answers with an error number.
-    #[inline]
     fn post(&self, core: &Core, ticket: Ticket) -> i32 {
         if self.kind == RequestType::Read && self.sge.len() as u32 > core.limits.device_read_sge {
-            return self.post_split_read(core, ticket);
+            self.post_split_read(core, ticket)
+        } else {
+            self.post_whole(core, ticket)
         }
+    }
+
+    #[inline(always)]
+    fn post_whole(&self, core: &Core, ticket: Ticket) -> i32 {
         let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
         self.fill(&mut wr, self.sge, 0, ticket.wr_id, ticket.signalled);
-        let mut bad = ptr::null_mut();
+        let mut bad = MaybeUninit::uninit();
         // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
-        errno(unsafe { ops::post_send(core.qp.as_ptr(), wr.as_mut_ptr(), &mut bad) })
+        errno(unsafe { ops::post_send(core.qp.as_ptr(), wr.as_mut_ptr(), bad.as_mut_ptr()) })
     }
 
     /// Posts one read for each piece, of which the last completes: some devices fill but the first piece.
     #[cold]
+    #[inline(never)]
     fn post_split_read(&self, core: &Core, ticket: Ticket) -> i32 {
         let mut chain = [const { MaybeUninit::<ibv_send_wr>::uninit() }; MAX_SGE as usize];
         let mut next: *mut ibv_send_wr = ptr::null_mut();
@@ -220,13 +316,15 @@ impl Initiation<'_> {
     #[inline(always)]
     fn fill(&self, wr: &mut MaybeUninit<ibv_send_wr>, sge: &[Sge], offset: u64, wr_id: u64, signalled: bool) {
         let mut send_flags = if signalled { IBV_SEND_SIGNALED } else { 0 };
-        for (flag, verbs) in [
-            (op_flags::READ_FENCE, IBV_SEND_FENCE),
-            (op_flags::SOLICIT, IBV_SEND_SOLICITED),
-            (op_flags::INLINE, IBV_SEND_INLINE),
-        ] {
-            if self.flags & flag != 0 {
-                send_flags |= verbs;
+        if self.flags & !op_flags::SILENT_SUCCESS != 0 {
+            for (flag, verbs) in [
+                (op_flags::READ_FENCE, IBV_SEND_FENCE),
+                (op_flags::SOLICIT, IBV_SEND_SOLICITED),
+                (op_flags::INLINE, IBV_SEND_INLINE),
+            ] {
+                if self.flags & flag != 0 {
+                    send_flags |= verbs;
+                }
             }
         }
         let opcode = match self.kind {
@@ -243,16 +341,15 @@ impl Initiation<'_> {
             (&raw mut (*wr).num_sge).write(sge.len() as i32);
             (&raw mut (*wr).opcode).write(opcode);
             (&raw mut (*wr).send_flags).write(send_flags);
-            if let Some(remote) = self.remote {
-                (&raw mut (*wr).wr.rdma.remote_addr).write(remote.address.wrapping_add(offset));
-                (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(remote.token));
+            if opcode != IBV_WR_SEND {
+                (&raw mut (*wr).wr.rdma.remote_addr).write(self.remote.address.wrapping_add(offset));
+                (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(self.remote.token));
             }
         }
     }
 }
 
 /// Checks a scatter/gather list; returns the bytes in it.
-#[inline]
 pub(crate) fn check_list(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
     if sge.len() > max_sge as usize {
         return Err(Status::DATA_OVERRUN);

@@ -64,16 +64,19 @@ impl CompletionQueue {
     }
 
     /// Takes up to as many completions as there is room for.
-    #[inline(always)]
     pub fn poll<'a>(&self, room: &'a mut [MaybeUninit<ibv_wc>]) -> io::Result<&'a [ibv_wc]> {
-        let count = c_int::try_from(room.len()).unwrap_or(c_int::MAX);
-        // SAFETY: the queue is live, and there is room for that many.
-        let found = unsafe { ops::poll_cq(self.as_ptr(), count, room.as_mut_ptr().cast()) };
+        // SAFETY: the queue is live.
+        let found = unsafe { self.raw().poll(room) };
         if found < 0 {
             return Err(io::Error::from_raw_os_error(errno::errno(found)));
         }
         // SAFETY: the provider has filled that many.
         Ok(unsafe { slice::from_raw_parts(room.as_ptr().cast(), found as usize) })
+    }
+
+    /// The queue without its owner.
+    pub fn raw(&self) -> RawQueue {
+        RawQueue(self.raw)
     }
 
     /// Arms the queue: its next completion (or next solicited or failed one) sends one event to the channel.
@@ -87,6 +90,28 @@ impl CompletionQueue {
     pub fn resize(&self, depth: u32) -> io::Result<()> {
         // SAFETY: the queue is live.
         errno::verbs(unsafe { ibv_resize_cq(self.as_ptr(), c_depth(depth)?) })
+    }
+}
+
+/// Names a completion queue that somebody else keeps.
+#[derive(Clone, Copy)]
+pub struct RawQueue(NonNull<ibv_cq>);
+
+// SAFETY: verbs calls on a queue are thread-safe.
+unsafe impl Send for RawQueue {}
+// SAFETY: as above.
+unsafe impl Sync for RawQueue {}
+
+impl RawQueue {
+    /// Like [`CompletionQueue::poll`], in C's terms: how many completions `room` begins with now; negative for failure.
+    ///
+    /// # Safety
+    /// The queue must be live.
+    #[inline(always)]
+    pub unsafe fn poll(&self, room: &mut [MaybeUninit<ibv_wc>]) -> c_int {
+        let count = room.len() as c_int & c_int::MAX;
+        // SAFETY: there is room for that many, if not for more; the rest is the caller's promise.
+        unsafe { ops::poll_cq(self.0.as_ptr(), count, room.as_mut_ptr().cast()) }
     }
 }
 

@@ -32,7 +32,7 @@ mod srq;
 pub use address::{LocalAddress, addresses, addresses_among};
 pub use channel::{CompletionChannel, CompletionEvent};
 pub use cm::{ConnectParam, Event, EventChannel, EventKind, Id};
-pub use cq::CompletionQueue;
+pub use cq::{CompletionQueue, RawQueue};
 pub use device::{AsyncEvent, Context, Transport};
 pub use errno::errno;
 pub use mr::MemoryRegion;

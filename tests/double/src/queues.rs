@@ -1,6 +1,7 @@
 //! Completion queues and their channels, and queues of receives.
 
 use crate::device::{Device, Signal, context, export, lock, next};
+use crate::null::Busy;
 use crate::{created, faults, posix, verb};
 use libc::{c_int, c_uint, c_void};
 use ndcompat::verbs::bindings::*;
@@ -62,7 +63,9 @@ struct Channel {
 #[repr(C)]
 pub(crate) struct Cq {
     cq: ibv_cq,
-    completions: VecDeque<ibv_wc>,
+    /// The lock of the null device; as a double, the device has one for all.
+    pub busy: Busy,
+    pub completions: VecDeque<ibv_wc>,
     /// Whether the next completion sends an event, and whether it must be solicited.
     armed: Option<bool>,
 }
@@ -181,7 +184,7 @@ export! {
             let mut cq: ibv_cq = unsafe { zeroed() };
             (cq.context, cq.channel, cq.cq_context, cq.cqe) = (context, channel, cookie, cqe);
             let completions = VecDeque::with_capacity(cqe as usize);
-            let queue = Box::into_raw(Box::new(Cq { cq, completions, armed: None }));
+            let queue = Box::into_raw(Box::new(Cq { cq, busy: Busy::default(), completions, armed: None }));
             lock().completion_queues.push(queue);
             Ok(queue.cast())
         })

@@ -1,0 +1,121 @@
+//! The same requests by ND's interfaces, as programs call them, and by raw verbs, on a device whose requests complete at
+//! once: the difference is the layer's own price.
+//!
+//! The library is the one that `ci/build` made. Both sides end in the same functions of the null device.
+
+mod ours;
+mod raw;
+
+pub use ours::Ours;
+pub use raw::Raw;
+
+/// How many operations a round has.
+pub const ROUND: u64 = 256;
+/// The deepest queue that a round needs.
+pub const DEPTH: u32 = ROUND as u32;
+/// The most results taken at a time.
+pub const BATCH: usize = 16;
+/// How many bytes a request has.
+pub const BYTES: u32 = 64;
+
+/// What a request is, besides its list of one entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A send.
+    Send,
+    /// A send that carries its bytes itself.
+    Inline,
+    /// A send that reports only its failure.
+    Silent,
+    /// A read of the peer's memory.
+    Read,
+    /// A write to the peer's memory.
+    Write,
+    /// A receive.
+    Receive,
+}
+
+/// A way to the device: ours, or raw.
+pub trait Path {
+    /// Posts a request. The `number`th silent one of a round is one of many.
+    fn post(&self, kind: Kind, number: u64);
+    /// Takes up to `most` results, at most [`BATCH`], all of which must be good; says how many.
+    fn results(&self, most: usize) -> usize;
+}
+
+/// One thing to measure.
+pub struct Case {
+    /// What it is.
+    pub name: &'static str,
+    /// A round of it, our way.
+    pub ours: Round<Ours>,
+    /// The same, raw.
+    pub raw: Round<Raw>,
+}
+
+/// A round of [`ROUND`] operations on a way to the device.
+pub struct Round<P> {
+    /// What comes before it and is not measured.
+    pub prepare: fn(&P),
+    /// What is measured.
+    pub run: fn(&P),
+}
+
+macro_rules! case {
+    ($name:literal, $prepare:ident, $run:ident $(, $argument:path)?) => {
+        Case {
+            name: $name,
+            ours: Round { prepare: $prepare, run: |path| $run(path $(, $argument)?) },
+            raw: Round { prepare: $prepare, run: |path| $run(path $(, $argument)?) },
+        }
+    };
+}
+
+/// All there is to measure.
+pub const CASES: &[Case] = &[
+    case!("Send, GetResults", nothing, post_and_reap, Kind::Send),
+    case!("Send inline, GetResults", nothing, post_and_reap, Kind::Inline),
+    case!("Receive, GetResults", nothing, post_and_reap, Kind::Receive),
+    case!("Read, GetResults", nothing, post_and_reap, Kind::Read),
+    case!("Write, GetResults", nothing, post_and_reap, Kind::Write),
+    case!("Send silent", nothing, post_silently),
+    case!("GetResults of 16, each", fill, reap_batches),
+    case!("GetResults of an empty queue", nothing, find_nothing),
+];
+
+fn nothing<P: Path>(_path: &P) {}
+
+#[inline(always)]
+fn post_and_reap<P: Path>(path: &P, kind: Kind) {
+    for number in 0..ROUND {
+        path.post(kind, number);
+        assert!(path.results(1) == 1);
+    }
+}
+
+#[inline(always)]
+fn post_silently<P: Path>(path: &P) {
+    for number in 0..ROUND {
+        path.post(Kind::Silent, number);
+    }
+}
+
+fn fill<P: Path>(path: &P) {
+    for number in 0..ROUND {
+        path.post(Kind::Send, number);
+    }
+}
+
+#[inline(always)]
+fn reap_batches<P: Path>(path: &P) {
+    for _ in 0..ROUND / BATCH as u64 {
+        assert!(path.results(BATCH) == BATCH);
+    }
+}
+
+#[inline(always)]
+fn find_nothing<P: Path>(path: &P) {
+    for _ in 0..ROUND {
+        assert!(path.results(1) == 0);
+    }
+}
