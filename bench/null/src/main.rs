@@ -1,6 +1,6 @@
-//! Measures the layer's own price, see `bench/null/run`.
+//! Measures the layer's own price, see `bench/null/rows`.
 //!
-//!     ndcompat-null time     a line for each case: its name, nanoseconds ours and raw (medians), and their spread
+//!     ndcompat-null time     a line for each case: its name, nanoseconds ours and raw (medians), quartiles of the ratio
 //!     ndcompat-null count    does each case once ours and once raw, for callgrind to count; prints their names
 //!
 //! Columns are separated by tabs.
@@ -35,31 +35,23 @@ fn once<P>(round: &Round<P>, path: &P) -> f64 {
 
 /// Times rounds in turns, so that what disturbs the machine disturbs both sides.
 fn time(case: &Case, ours: &Ours, raw: &Raw) {
-    let mut times = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+    let [mut mine, mut its, mut ratios] = [const { Vec::new() }; 3];
     for number in 0..WARM_UP + ROUNDS {
-        let (mine, its) = (once(&case.ours, ours), once(&case.raw, raw));
+        let (ours, raw) = (once(&case.ours, ours), once(&case.raw, raw));
         if number >= WARM_UP {
-            times.0.push(mine);
-            times.1.push(its);
+            mine.push(ours);
+            its.push(raw);
+            ratios.push(ours / raw);
         }
     }
-    let [ours, raw] = [times.0, times.1].map(Quartiles::of);
-    let spread = (ours.upper - ours.lower) / ours.median;
-    println!("{}\t{:.2}\t{:.2}\t{spread:.3}", case.name, ours.median, raw.median);
+    let [ours, raw] = [&mut mine, &mut its].map(|times| quartile(times, 2));
+    let [lower, upper] = [1, 3].map(|number| quartile(&mut ratios, number));
+    println!("{}\t{ours:.2}\t{raw:.2}\t{lower:.3}\t{upper:.3}", case.name);
 }
 
-struct Quartiles {
-    lower: f64,
-    median: f64,
-    upper: f64,
-}
-
-impl Quartiles {
-    fn of(mut times: Vec<f64>) -> Quartiles {
-        times.sort_by(f64::total_cmp);
-        let at = |part: usize| times[times.len() * part / 4];
-        Quartiles { lower: at(1), median: at(2), upper: at(3) }
-    }
+fn quartile(values: &mut [f64], number: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() * number / 4]
 }
 
 /// Lets callgrind count a round of each side; it collects in [`ndcompat_null_counted`] only.

@@ -55,7 +55,7 @@ unsafe fn complete(cq: *mut ibv_cq, wr_id: u64, opcode: ibv_wc_opcode, bytes: u3
     unsafe {
         let cq = cq.cast::<Cq>();
         let _locked = (*cq).busy.lock();
-        (*(&raw mut (*cq).completions)).push_back(wc);
+        (*cq).completions.push_back(wc);
     }
 }
 
@@ -96,7 +96,7 @@ unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> 
     unsafe {
         let cq = cq.cast::<Cq>();
         let _locked = (*cq).busy.lock();
-        let completions = &mut *(&raw mut (*cq).completions);
+        let completions = &mut (*cq).completions;
         for found in 0..count {
             let Some(completion) = completions.pop_front() else { return found };
             ptr::write(wc.add(found as usize), completion);
