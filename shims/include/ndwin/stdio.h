@@ -124,6 +124,7 @@ using ::ndw_fputws;
 #endif
 
 #ifndef NDCOMPAT_NATIVE_STDIO
+#include "inttypes.h"
 #undef printf
 #define printf(...) ndw_printf(__VA_ARGS__)
 #undef fprintf
