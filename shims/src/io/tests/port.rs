@@ -32,6 +32,18 @@ fn packets_come_in_the_order_of_posting() {
 }
 
 #[test]
+fn a_closed_port_is_an_invalid_handle_also_to_who_used_it_before() {
+    let port = port(0);
+    post(port, 0, 1);
+    assert_eq!(dequeue(port, 0).key, 1);
+    let other = std::thread::spawn(move || close(port));
+    other.join().unwrap();
+    assert_eq!(dequeue(port, 0).error, ERROR_INVALID_HANDLE);
+    assert_eq!(ndw_PostQueuedCompletionStatus(port, 0, 1, std::ptr::null_mut()), 0);
+    assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+}
+
+#[test]
 fn completions_of_a_bound_file_become_packets() {
     let (file, port) = (File::new().unwrap(), port(1));
     // One source before the binding, one after.
