@@ -43,6 +43,12 @@ static void interlocked()
     CHECK(InterlockedExchangePointer(&p, &b) == &a && InterlockedCompareExchangePointer(&p, nullptr, &a) == &b);
     PVOID v = nullptr;
     CHECK(InterlockedCompareExchangePointer(&v, &a, NULL) == nullptr && v == &a);
+#ifdef __x86_64__
+    alignas(16) LONGLONG pair[2] = {1, 2};
+    LONGLONG seen[2] = {1, 3};
+    CHECK(!InterlockedCompareExchange128(pair, 5, 4, seen) && seen[0] == 1 && seen[1] == 2 && pair[0] == 1);
+    CHECK(InterlockedCompareExchange128(pair, 5, 4, seen) && seen[1] == 2 && pair[0] == 4 && pair[1] == 5);
+#endif
 }
 
 static void offsets()
