@@ -50,11 +50,15 @@ impl Connector {
             }
             (Phase::Disconnecting, EventKind::Disconnected) => {
                 self.file().no_more_events();
-                let timed_out = event.status == -libc::ETIMEDOUT;
+                let status = match -event.status {
+                    0 => Status::SUCCESS,
+                    libc::ETIMEDOUT => Status::IO_TIMEOUT,
+                    _ => Status::CONNECTION_ABORTED,
+                };
                 let request = state.disconnecting.take();
                 let mut after = state.close(End::Local);
                 after.hang_up = None;
-                after.complete(request, if timed_out { Status::IO_TIMEOUT } else { Status::SUCCESS });
+                after.complete(request, status);
                 after
             }
             (Phase::Requested | Phase::Replied, EventKind::ConnectResponse | EventKind::Established) => {

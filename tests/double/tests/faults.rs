@@ -1,8 +1,11 @@
 //! Statuses for which a device must fail.
 
-use double::{CmEvent, Side, complete_with, fail, raise_async, remove_device, replace_event, turn};
+use double::{
+    CmEvent, Side, complete_with, fail, raise_async, raise_event, remove_device, replace_event, turn,
+};
 use ndcompat::Status;
 use ndcompat::verbs::bindings::*;
+use ndcompat::verbs::{RawSockAddr, SockAddr};
 use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, open};
 use ndcompat_tests::com::{
     self, Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, MemoryWindow, QueuePair,
@@ -401,6 +404,42 @@ fn peers_that_do_not_answer_a_disconnect() {
     // SAFETY: no arguments.
     unsafe { active.connector.cancel_overlapped_requests() };
     shows(method, ov.wait(&active.connector), Status::CANCELED);
+}
+
+fn local_port(client: &Client) -> u16 {
+    let (mut raw, _) = address().to_raw();
+    let mut length = size_of::<RawSockAddr>() as u32;
+    // SAFETY: the buffer is as long as said.
+    unsafe {
+        let got = client.connector.get_local_address(raw.as_mut_ptr().cast(), &mut length);
+        assert_eq!(got, Status::SUCCESS);
+        SockAddr::from_raw(raw.as_ptr().cast(), length as usize).unwrap().port()
+    }
+}
+
+#[test]
+fn a_disconnect_that_fails_closes_the_connection_all_the_same() {
+    for (errno, wanted) in
+        [(libc::ETIMEDOUT, Status::IO_TIMEOUT), (libc::ECONNRESET, Status::CONNECTION_ABORTED)]
+    {
+        let _turn = turn();
+        let (active, _passive) = connected();
+        let (mut ov, mut notice) = (Ov::new(), Ov::new());
+        assert_eq!(active.receive(1, 32), Status::SUCCESS);
+        // SAFETY: waited for.
+        unsafe { assert_eq!(active.connector.notify_disconnect(notice.ptr()), Status::PENDING) };
+        // The peer does not answer, and the connection manager gives up.
+        replace_event(RDMA_CM_EVENT_DISCONNECTED, None);
+        assert_eq!(active.disconnect(&mut ov), Status::PENDING);
+        assert_eq!(ov.internal(), Status::PENDING);
+        raise_event(local_port(&active), event(RDMA_CM_EVENT_DISCONNECTED, -errno));
+        assert_eq!(ov.wait(&active.connector), wanted);
+        assert_eq!(notice.wait(&active.connector), Status::CONNECTION_DISCONNECTED);
+        assert_eq!(active.result().status, Status::CANCELED);
+        assert_eq!(active.send(2, 32, 0), Status::SUCCESS);
+        assert_eq!(active.result().status, Status::CANCELED);
+        assert_eq!(active.disconnect(&mut ov), Status::INVALID_DEVICE_STATE);
+    }
 }
 
 /// What the device may say of a request, and what it means.
