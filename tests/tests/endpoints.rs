@@ -3,7 +3,7 @@
 use ndcompat::connector::Offer;
 use ndcompat::verbs::SockAddr;
 use ndcompat::{Adapter, Connector, Listener, SharedEndpoint, Status};
-use ndcompat_tests::{End, Operation, adapter, address, listen};
+use ndcompat_tests::{End, Operation, adapter, address, is_siw, listen};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -81,6 +81,15 @@ fn exchange(active: &End, passive: &End) {
 
 fn ends<const N: usize>(adapter: &Arc<Adapter>) -> [End; N] {
     std::array::from_fn(|context| End::new(adapter, context as u64))
+}
+
+#[test]
+fn ports_are_those_of_tcp_on_iwarp_only() {
+    let adapter = adapter();
+    let [end] = ends(&adapter);
+    let (_listener, at) = listen(&adapter, &end.file, address());
+    let tcp = std::net::TcpListener::bind(SocketAddr::from(at));
+    assert_eq!(tcp.is_err(), is_siw(), "{tcp:?}");
 }
 
 #[test]
