@@ -240,9 +240,19 @@ static char *new_buffer(size_t size)
     return memory;
 }
 
-static void free_buffer(char *memory, size_t size)
+static void free_buffer(void *memory, size_t size)
 {
     CHECK(munmap(memory, size) == 0);
+}
+
+static uint64_t *new_times(uint32_t count)
+{
+    return (uint64_t *)new_buffer(count * sizeof(uint64_t));
+}
+
+static void free_times(uint64_t *times, uint32_t count)
+{
+    free_buffer(times, count * sizeof(*times));
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
@@ -265,10 +275,11 @@ static void print_rate(uint64_t count, uint64_t time)
     fflush(stdout);
 }
 
-/* A rate, and the memory that each of what was made has taken. */
-static void print_made(uint32_t count, uint64_t time, struct memory used)
+/* How many can be made in a second, by the median of what each took, and the memory that each has taken. */
+static void print_made(uint64_t *times, uint32_t count, struct memory used)
 {
-    printf("{\"value\": %.4f, \"heap\": %.1f, \"resident\": %.1f}\n", (double)count * 1e9 / (double)time,
+    qsort(times, count, sizeof(*times), by_value);
+    printf("{\"value\": %.4f, \"heap\": %.1f, \"resident\": %.1f}\n", 1e9 / (double)times[count / 2],
            (double)used.heap / count, (double)used.resident / count);
     fflush(stdout);
 }

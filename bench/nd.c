@@ -178,7 +178,7 @@ static void end_close(struct end *end)
         CloseHandle(end->Port);
     }
     free_buffer(end->memory, memory_size(end->plan));
-    free_buffer((char *)end->connections, end->count * sizeof(*end->connections));
+    free_buffer(end->connections, end->count * sizeof(*end->connections));
 }
 
 static void pair_create(struct end *end, uint32_t i)

@@ -113,7 +113,7 @@ static void end_close(struct end *end)
     FI(fi_close(&end->cq->fid));
     FI(fi_close(&end->region->fid));
     free_buffer(end->memory, memory_size(end->plan));
-    free_buffer((char *)end->pairs, end->count * sizeof(*end->pairs));
+    free_buffer(end->pairs, end->count * sizeof(*end->pairs));
 }
 
 static void create_from(struct end *end, uint32_t i, struct fi_info *from)

@@ -115,8 +115,8 @@ static void end_close(struct end *end)
     CHECK(end->channel == NULL || ibv_destroy_comp_channel(end->channel) == 0);
     CHECK(ibv_dereg_mr(end->region) == 0);
     free_buffer(end->memory, memory_size(end->plan));
-    free_buffer((char *)end->ids, end->count * sizeof(*end->ids));
-    free_buffer((char *)end->pairs, end->count * sizeof(*end->pairs));
+    free_buffer(end->ids, end->count * sizeof(*end->ids));
+    free_buffer(end->pairs, end->count * sizeof(*end->pairs));
 }
 
 static struct ibv_qp_init_attr pair_attributes(struct end *end)

@@ -83,7 +83,7 @@ static void run_ping(const struct plan *plan, char *memory)
 {
     uint32_t warm = plan->count / 10 + 1;
     int stream = open_connection(), flags = flags_for(plan);
-    uint64_t *times = (uint64_t *)new_buffer(plan->count * sizeof(*times)), begin = 0;
+    uint64_t *times = new_times(plan->count), begin = 0;
     struct usage before = {0};
     meet();
     for (uint32_t i = 0; i < warm + plan->count; i++)
@@ -112,7 +112,7 @@ static void run_ping(const struct plan *plan, char *memory)
     {
         print_latency(times, plan->count, 2, usage_since(before));
     }
-    free_buffer((char *)times, plan->count * sizeof(*times));
+    free_times(times, plan->count);
     meet();
     CHECK(rclose(stream) == 0);
 }
@@ -160,28 +160,29 @@ static void run_sends(const struct plan *plan, char *memory)
 static void run_connect(const struct plan *plan)
 {
     int *streams = (int *)new_buffer((plan->count + 1) * sizeof(*streams));
+    uint64_t *times = new_times(plan->count + 1);
     struct memory before = {0, 0};
-    uint64_t begin = 0;
     for (uint32_t i = 0; i <= plan->count; i++)
     {
         if (i == 1)
         {
             before = memory_now();
-            begin = now();
         }
+        uint64_t begin = now();
         streams[i] = open_connection();
+        times[i] = now() - begin;
     }
     if (!is_server)
     {
-        uint64_t time = now() - begin;
-        print_made(plan->count, time, memory_since(before));
+        print_made(times + 1, plan->count, memory_since(before));
     }
     meet();
     for (uint32_t i = 0; i <= plan->count; i++)
     {
         CHECK(rclose(streams[i]) == 0);
     }
-    free_buffer((char *)streams, (plan->count + 1) * sizeof(*streams));
+    free_times(times, plan->count + 1);
+    free_buffer(streams, (plan->count + 1) * sizeof(*streams));
 }
 
 static void run_plan(const struct plan *plan)

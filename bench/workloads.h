@@ -154,7 +154,7 @@ static inline void round_trip(struct end *end, const struct plan *plan, uint32_t
 static void run_ping(struct end *end, const struct plan *plan)
 {
     uint32_t warm = plan->count / 10 + 1, number = 0;
-    uint64_t *times = (uint64_t *)new_buffer(plan->count * sizeof(*times));
+    uint64_t *times = new_times(plan->count);
     post_receive(end, 0, 0, plan->size);
     post_receive(end, 0, 0, plan->size);
     meet();
@@ -180,7 +180,7 @@ static void run_ping(struct end *end, const struct plan *plan)
     {
         print_latency(times, plan->count, 2, used);
     }
-    free_buffer((char *)times, plan->count * sizeof(*times));
+    free_times(times, plan->count);
 }
 
 /* A write or read, until it is complete at this side. The server has nothing to do. */
@@ -193,7 +193,7 @@ static void run_remote(struct end *end, const struct plan *plan)
     {
         return;
     }
-    times = (uint64_t *)new_buffer(plan->count * sizeof(*times));
+    times = new_times(plan->count);
     for (uint32_t i = 0; i < warm + plan->count; i++)
     {
         if (i == warm)
@@ -216,7 +216,7 @@ static void run_remote(struct end *end, const struct plan *plan)
         times[i < warm ? 0 : i - warm] = now() - begin;
     }
     print_latency(times, plan->count, 1, usage_since(before));
-    free_buffer((char *)times, plan->count * sizeof(*times));
+    free_times(times, plan->count);
 }
 
 /* Sends or writes, as many at a time as the depth allows; the server gives credits for sends, so that no message ever
@@ -306,8 +306,8 @@ static void run_rate(struct end *end, const struct plan *plan)
 /* Connections, one after the other, all kept until the last one is there. The first one warms up. */
 static void run_connect(struct end *end, const struct plan *plan)
 {
+    uint64_t *times = new_times(plan->count + 1);
     struct memory before = {0, 0};
-    uint64_t begin = 0;
     for (uint32_t i = 0; i <= plan->count; i++)
     {
         if (is_server)
@@ -318,29 +318,32 @@ static void run_connect(struct end *end, const struct plan *plan)
         if (i == 1)
         {
             before = memory_now();
-            begin = now();
         }
+        uint64_t begin = now();
         pair_connect(end, i);
+        times[i] = now() - begin;
     }
     if (!is_server)
     {
-        uint64_t time = now() - begin;
-        print_made(plan->count, time, memory_since(before));
+        print_made(times + 1, plan->count, memory_since(before));
     }
+    free_times(times, plan->count + 1);
     close_all(end, plan->count + 1);
 }
 
 static void run_pairs(struct end *end, const struct plan *plan)
 {
+    uint64_t *times = new_times(plan->count + 1);
     pair_create(end, 0);
     struct memory before = memory_now();
-    uint64_t begin = now();
     for (uint32_t i = 1; i <= plan->count; i++)
     {
+        uint64_t begin = now();
         pair_create(end, i);
+        times[i] = now() - begin;
     }
-    uint64_t time = now() - begin;
-    print_made(plan->count, time, memory_since(before));
+    print_made(times + 1, plan->count, memory_since(before));
+    free_times(times, plan->count + 1);
     for (uint32_t i = 0; i <= plan->count; i++)
     {
         pair_close(end, i);
@@ -350,13 +353,16 @@ static void run_pairs(struct end *end, const struct plan *plan)
 static void run_register(struct end *end, const struct plan *plan)
 {
     char *memory = new_buffer(plan->size);
+    uint64_t *times = new_times(plan->count);
     register_once(end, memory, plan->size);
-    uint64_t begin = now();
     for (uint32_t i = 0; i < plan->count; i++)
     {
+        uint64_t begin = now();
         register_once(end, memory, plan->size);
+        times[i] = now() - begin;
     }
-    print_rate(plan->count, now() - begin);
+    print_made(times, plan->count, (struct memory){0, 0});
+    free_times(times, plan->count);
     free_buffer(memory, plan->size);
 }
 
