@@ -7,6 +7,7 @@ use ndcompat::Status;
 use ndcompat::types::*;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
+use win32::filesystem::FileInformation;
 use win32::io::Overlapped;
 use win32::io::port::OverlappedEntry;
 use win32::memory::system::{MemoryStatus, SystemInfo};
@@ -220,6 +221,9 @@ fn structures(facts: &mut Facts) {
             "ProviderId" = provider_id, "iVersion" = version, "szProtocol" = name
         };
         "FILETIME" FileTime {};
+        "BY_HANDLE_FILE_INFORMATION" FileInformation {
+            "dwVolumeSerialNumber" = volume, "nFileIndexLow" = index_low
+        };
         "CRITICAL_SECTION" CriticalSection {};
         "SRWLOCK" SrwLock {};
         "CONDITION_VARIABLE" ConditionVariable {};

@@ -12,6 +12,7 @@
 #include "ndwin/interlocked.h"
 #include "ndwin/error.h"
 #include "ndwin/io.h"
+#include "ndwin/file.h"
 #include "ndwin/sync.h"
 #include "ndwin/thread.h"
 #include "ndwin/memory.h"

@@ -8,6 +8,7 @@
 
 pub mod crt;
 pub mod error;
+pub mod filesystem;
 mod futex;
 pub mod io;
 pub mod library;

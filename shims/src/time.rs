@@ -44,10 +44,15 @@ pub fn tick_count() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
+/// A time of Linux as Windows counts it.
+pub fn file_time(seconds: u64, nanoseconds: u64) -> FileTime {
+    (seconds * 10_000_000 + nanoseconds / 100 + UNIX_EPOCH_IN_FILETIME).into()
+}
+
 /// The time of day.
 pub fn system_time() -> FileTime {
     let (seconds, nanoseconds) = clock(libc::CLOCK_REALTIME);
-    (seconds * 10_000_000 + nanoseconds / 100 + UNIX_EPOCH_IN_FILETIME).into()
+    file_time(seconds, nanoseconds)
 }
 
 /// Idle, kernel (idle included, as on Windows) and user time of all processors, from the text of `/proc/stat`.

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_int};
 use std::ptr::null_mut;
 
 /// The Linux name of a file that was named in the Windows way.
-fn path(name: &str) -> String {
+pub(crate) fn path(name: &str) -> String {
     match name.to_ascii_uppercase().as_str() {
         "NUL" => "/dev/null".into(),
         "CON" | "CONIN$" | "CONOUT$" => "/dev/tty".into(),

@@ -8,6 +8,7 @@ pub mod wait;
 use crate::error::{ERROR_INTERNAL_ERROR, set_last_error};
 use crate::io::signal::Signal;
 use crate::io::{File, Port};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub(crate) enum Object {
     File(Arc<File>),
     Port(Arc<Port>),
     Thread(Arc<Thread>),
+    /// What `CreateFile` opened.
+    Path(Arc<OwnedFd>),
 }
 
 impl Object {
@@ -46,7 +49,7 @@ impl Object {
             Object::Event(signal) => Some(signal.clone()),
             Object::File(file) => Some(file.signal().clone()),
             Object::Thread(thread) => Some(thread.ended().clone()),
-            Object::Port(_) => None,
+            Object::Port(_) | Object::Path(_) => None,
         }
     }
 }
