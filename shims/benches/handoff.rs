@@ -1,10 +1,11 @@
 //! What a hand-off between two threads costs: completion ports and events of this library, beside what a Linux program
 //! would use in their place.
 //!
-//!     cargo bench -p ndcompat-win32 --bench handoff [-- TEXT]
+//!     cargo bench -p ndcompat-win32 --bench handoff [-- [--check] [TEXT]]
 //!
-//! Prints one JSON object a line: nanoseconds per hand-off as medians of interleaved rounds, `ratio` being the median
-//! of ours / raw within a round, and `spread` the distance of the quartiles of that.
+//! Prints the rows with TEXT in their names as `bench/report` reads them: nanoseconds per hand-off as medians of
+//! interleaved rounds, `ratio` being the median of ours / raw within a round, and `spread` the quartiles of that. With
+//! `--check` it is over soon, and tells little.
 
 use std::collections::VecDeque;
 use std::ptr::null_mut;
@@ -17,7 +18,6 @@ use win32::object::event::*;
 use win32::object::handle::ndw_CloseHandle;
 use win32::object::wait::ndw_WaitForSingleObject;
 
-const ROUNDS: usize = 21;
 const HANDOFFS: usize = 10_000;
 const INFINITE: u32 = u32::MAX;
 /// What a program hands over: as much as a completion packet holds.
@@ -237,31 +237,38 @@ fn quantile(values: &mut [f64], part: f64) -> f64 {
     values[((values.len() - 1) as f64 * part).round() as usize]
 }
 
-fn compare(name: &str, ours: fn() -> f64, raw: fn() -> f64) {
+fn compare(name: &str, mode: &str, ours: fn() -> f64, raw: fn() -> f64) {
     // The first argument that is no option, for cargo adds its own.
     if std::env::args().skip(1).find(|arg| !arg.starts_with('-')).is_some_and(|only| !name.contains(&only)) {
         return;
     }
+    let rounds = if std::env::args().any(|arg| arg == "--check") { 3 } else { 21 };
     ours();
     raw();
     // In turn, so that whatever else the machine does hits both.
-    let rounds: Vec<_> = (0..ROUNDS).map(|_| (ours(), raw())).collect();
+    let rounds: Vec<_> = (0..rounds).map(|_| (ours(), raw())).collect();
     let mut ratios: Vec<_> = rounds.iter().map(|(ours, raw)| ours / raw).collect();
     let (mut ours, mut raw): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
     println!(
-        r#"{{"name":"{name}","device":"none","unit":"ns","ours":{:.1},"raw":{:.1},"ratio":{:.3},"spread":{:.3}}}"#,
+        r#"{{"name":"{name}","device":"runtime","mode":"{mode}","unit":"ns","ours":{:.1},"raw":{:.1},"ratio":{:.3},"spread":[{:.3},{:.3}]}}"#,
         quantile(&mut ours, 0.5),
         quantile(&mut raw, 0.5),
         quantile(&mut ratios, 0.5),
-        quantile(&mut ratios, 0.75) - quantile(&mut ratios, 0.25),
+        quantile(&mut ratios, 0.25),
+        quantile(&mut ratios, 0.75),
     );
 }
 
 fn main() {
-    compare("port ping-pong / mutex and condvar", ping_pong::<Port>, ping_pong::<Locked>);
-    compare("port ping-pong / crossbeam-channel", ping_pong::<Port>, ping_pong::<Crossbeam>);
-    compare("port stream / mutex and condvar", stream::<Port>, stream::<Locked>);
-    compare("port stream / crossbeam-channel", stream::<Port>, stream::<Crossbeam>);
-    compare("event ping-pong / futex", ping_pong::<Event>, ping_pong::<Futex>);
-    compare("event set and reset / eventfd", set_and_reset, write_and_read);
+    compare("hand-off to and fro, beside a locked queue", "port", ping_pong::<Port>, ping_pong::<Locked>);
+    compare(
+        "hand-off to and fro, beside crossbeam-channel",
+        "port",
+        ping_pong::<Port>,
+        ping_pong::<Crossbeam>,
+    );
+    compare("hand-off one way, beside a locked queue", "port", stream::<Port>, stream::<Locked>);
+    compare("hand-off one way, beside crossbeam-channel", "port", stream::<Port>, stream::<Crossbeam>);
+    compare("hand-off to and fro, beside a futex", "event", ping_pong::<Event>, ping_pong::<Futex>);
+    compare("set and reset, beside an eventfd", "event", set_and_reset, write_and_read);
 }
