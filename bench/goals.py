@@ -24,8 +24,6 @@ GOALS = [
     (Goal("connections at least 0.95 of plain rdma_cm", ["event", "port"], "connections,", "ratio", 0.95), AT_LEAST),
     (Goal("instructions of a connection at most 1.05 of plain rdma_cm", ["event", "port"], "instructions for one connection", "ratio", 1.05),
      AT_MOST),
-    (Goal("hand-offs through a port no slower than a locked queue and crossbeam-channel", ["port"], "hand-off", "ratio", 1.0), AT_MOST),
-    (Goal("SetEvent to WaitForSingleObject within 1.2 of a futex", ["event"], "hand-off", "ratio", 1.2), AT_MOST),
     (Goal("latency below libfabric", None, ("send/receive latency", "RDMA write latency", "RDMA read latency"),
           "over_libfabric", 1.0), AT_MOST),
     (Goal("instructions below libfabric's", None, ("instructions for one send/receive", "instructions for one RDMA"),

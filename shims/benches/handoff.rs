@@ -237,7 +237,7 @@ fn quantile(values: &mut [f64], part: f64) -> f64 {
     values[((values.len() - 1) as f64 * part).round() as usize]
 }
 
-fn compare(name: &str, mode: &str, ours: fn() -> f64, raw: fn() -> f64) {
+fn compare(name: &str, ours: fn() -> f64, raw: fn() -> f64) {
     // The first argument that is no option, for cargo adds its own.
     if std::env::args().skip(1).find(|arg| !arg.starts_with('-')).is_some_and(|only| !name.contains(&only)) {
         return;
@@ -250,7 +250,7 @@ fn compare(name: &str, mode: &str, ours: fn() -> f64, raw: fn() -> f64) {
     let mut ratios: Vec<_> = rounds.iter().map(|(ours, raw)| ours / raw).collect();
     let (mut ours, mut raw): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
     println!(
-        r#"{{"name":"{name}","device":"runtime","mode":"{mode}","unit":"ns","ours":{:.1},"raw":{:.1},"ratio":{:.3},"spread":[{:.3},{:.3}]}}"#,
+        r#"{{"name":"{name}","device":"none","unit":"ns","ours":{:.1},"raw":{:.1},"ratio":{:.3},"spread":[{:.3},{:.3}]}}"#,
         quantile(&mut ours, 0.5),
         quantile(&mut raw, 0.5),
         quantile(&mut ratios, 0.5),
@@ -260,15 +260,10 @@ fn compare(name: &str, mode: &str, ours: fn() -> f64, raw: fn() -> f64) {
 }
 
 fn main() {
-    compare("hand-off to and fro, beside a locked queue", "port", ping_pong::<Port>, ping_pong::<Locked>);
-    compare(
-        "hand-off to and fro, beside crossbeam-channel",
-        "port",
-        ping_pong::<Port>,
-        ping_pong::<Crossbeam>,
-    );
-    compare("hand-off one way, beside a locked queue", "port", stream::<Port>, stream::<Locked>);
-    compare("hand-off one way, beside crossbeam-channel", "port", stream::<Port>, stream::<Crossbeam>);
-    compare("hand-off to and fro, beside a futex", "event", ping_pong::<Event>, ping_pong::<Futex>);
-    compare("set and reset, beside an eventfd", "event", set_and_reset, write_and_read);
+    compare("port ping-pong / mutex and condvar", ping_pong::<Port>, ping_pong::<Locked>);
+    compare("port ping-pong / crossbeam-channel", ping_pong::<Port>, ping_pong::<Crossbeam>);
+    compare("port stream / mutex and condvar", stream::<Port>, stream::<Locked>);
+    compare("port stream / crossbeam-channel", stream::<Port>, stream::<Crossbeam>);
+    compare("event ping-pong / futex", ping_pong::<Event>, ping_pong::<Futex>);
+    compare("event set and reset / eventfd", set_and_reset, write_and_read);
 }
