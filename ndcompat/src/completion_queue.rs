@@ -1,18 +1,17 @@
 //! Completion queues: reaping results.
 
 use crate::adapter::Adapter;
-use crate::completion;
 use crate::lock::{CACHE_LINE, Held, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
+use crate::reaping::Poll;
 use crate::removal::Removable;
-use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
-use crate::shared_receive_queue::{Shared, is_shared};
+use crate::request_queue::{RequestQueue, reap_plain};
+use crate::shared_receive_queue::Shared;
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
 use crate::verbs::{self, RawQueue, bindings::ibv_wc};
-use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -45,37 +44,6 @@ pub(crate) struct Queue {
     lossy_flush: bool,
 }
 
-/// The reaping end of the queue.
-struct Poll {
-    /// Whether any of the lists below has an entry: then there is more to do than to look at the device's queue. May be set
-    /// although none has.
-    kept: bool,
-    /// Results taken from the device and not yet by the user.
-    stash: VecDeque<Completion>,
-    /// How many results of the stash, from its front, have completed a notification already.
-    announced: usize,
-    /// Visible results taken from the device, ever.
-    reaped: u64,
-    /// Queue pairs that failed while this lock was held; to be told once it is not.
-    failed: Vec<Weak<Core>>,
-    /// Request queues whose queue pair failed: requests posted since must be reported here.
-    flushing: Vec<Weak<Core>>,
-    /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
-    #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
-    retired: Vec<Box<RequestQueue>>,
-    /// Queue pairs whose receives come from a shared queue, by number.
-    shared: HashMap<u32, SharedUser>,
-    /// The numbers of those of them that are destroyed.
-    retired_shared: Vec<u32>,
-}
-
-/// A queue pair whose receives come from a shared queue.
-struct SharedUser {
-    core: Weak<Core>,
-    context: u64,
-    shared: Arc<Shared>,
-}
-
 impl CompletionQueue {
     pub(crate) fn new(
         adapter: &Arc<Adapter>,
@@ -93,17 +61,7 @@ impl CompletionQueue {
         let queue = Arc::new(Queue {
             raw: cq.raw(),
             cq: Arc::new(cq),
-            poll: Lock::new(Poll {
-                kept: false,
-                stash: VecDeque::new(),
-                announced: 0,
-                reaped: 0,
-                failed: Vec::new(),
-                flushing: Vec::new(),
-                retired: Vec::new(),
-                shared: HashMap::new(),
-                retired_shared: Vec::new(),
-            }),
+            poll: Lock::new(Poll::default()),
             notification: Mutex::new(Notification::default()),
             file: file.clone(),
             any_for_solicited: !limits.quirks.solicited_events,
@@ -151,13 +109,20 @@ impl CompletionQueue {
         // Results in the stash are not in the device's queue, but they are in the user's.
         let mut poll = self.queue.poll.lock();
         self.queue.collect(&mut poll);
-        if poll.stash.len() > depth as usize {
-            return Err(Status::BUFFER_OVERFLOW);
-        }
-        self.queue.cq.resize(limits.completion_entries(depth)).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => Status::BUFFER_OVERFLOW,
-            _ => error.into(),
-        })
+        let after = std::mem::take(&mut poll.after);
+        let resized = if poll.stash.len() > depth as usize {
+            Err(Status::BUFFER_OVERFLOW)
+        } else {
+            self.queue.cq.resize(limits.completion_entries(depth)).map_err(|error| {
+                match error.raw_os_error() {
+                    Some(libc::EINVAL) => Status::BUFFER_OVERFLOW,
+                    _ => error.into(),
+                }
+            })
+        };
+        drop(poll);
+        after.run();
+        resized
     }
 
     /// Processor group and affinity mask that notifications are processed on.
@@ -187,9 +152,7 @@ impl CompletionQueue {
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
     pub(crate) fn retire(&self, queue: Box<RequestQueue>) {
         if !queue.is_idle() {
-            let mut poll = self.queue.poll.lock();
-            poll.retired.push(queue);
-            poll.kept = true;
+            self.queue.poll.lock().retire(queue);
         }
     }
 }
@@ -197,24 +160,21 @@ impl CompletionQueue {
 impl CompletionQueue {
     /// Expects completions of a queue pair's shared receives.
     pub(crate) fn add_shared(&self, core: &Arc<Core>, context: u64, shared: &Arc<Shared>) {
-        let user = SharedUser { core: Arc::downgrade(core), context, shared: shared.clone() };
-        self.queue.poll.lock().shared.insert(core.number(), user);
+        self.queue.poll.lock().add_shared(core, context, shared);
     }
 
     /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
     pub(crate) fn retire_shared(&self, number: u32) {
-        let mut poll = self.queue.poll.lock();
-        poll.retired_shared.push(number);
-        poll.kept = true;
+        self.queue.poll.lock().retire_shared(number);
     }
 
     /// Takes what has completed off the device, so that silent requests free their slots.
     pub(crate) fn make_room(&self) {
         let mut poll = self.queue.poll.lock();
         self.queue.collect(&mut poll);
-        let failed = std::mem::take(&mut poll.failed);
+        let after = std::mem::take(&mut poll.after);
         drop(poll);
-        tell_failed(failed);
+        after.run();
     }
 }
 
@@ -319,16 +279,16 @@ impl Queue {
             });
             if found < room {
                 if poll.has_leftovers() {
-                    self.settle_empty(&mut poll);
+                    poll.settle_empty(&self.cq, self.lossy_flush);
                     taken += poll.take_stashed(&mut results[taken..]);
                 }
                 break;
             }
         }
-        let failed = std::mem::take(&mut poll.failed);
+        let after = std::mem::take(&mut poll.after);
         poll.note_kept();
         drop(poll);
-        tell_failed(failed);
+        after.run();
         taken
     }
 
@@ -346,39 +306,14 @@ impl Queue {
         while self.reap(poll, BATCH, |completion| stash.push_back(completion)) == BATCH {}
         poll.stash = stash;
         if poll.has_leftovers() {
-            self.settle_empty(poll);
+            poll.settle_empty(&self.cq, self.lossy_flush);
         }
         poll.note_kept();
     }
 
-    /// The device's queue was found empty: report what failed queue pairs kept back, and forget destroyed ones.
-    #[cold]
-    fn settle_empty(&self, poll: &mut Poll) {
-        poll.retired.clear();
-        for number in std::mem::take(&mut poll.retired_shared) {
-            poll.shared.remove(&number);
-        }
-        let mut flushing = std::mem::take(&mut poll.flushing);
-        flushing.retain(|core| {
-            let Some(core) = core.upgrade() else { return false };
-            for queue in core.queues_on(&self.cq) {
-                queue.take_flushed(self.lossy_flush, |completion| {
-                    poll.reaped += 1;
-                    poll.stash.push_back(completion);
-                });
-            }
-            true
-        });
-        poll.flushing = flushing;
-    }
-
     fn flush(&self, core: &Arc<Core>) {
         let mut poll = self.poll.lock();
-        let core = Arc::downgrade(core);
-        if !poll.flushing.iter().any(|known| known.ptr_eq(&core)) {
-            poll.flushing.push(core);
-            poll.kept = true;
-        }
+        poll.add_flushing(core);
         drop(poll);
         self.look_again();
     }
@@ -454,7 +389,7 @@ impl Queue {
         self.conclude(notification, poll, fresh);
     }
 
-    /// Completes the pending notifications if something `fresh` came; then tells failed queue pairs.
+    /// Completes the pending notifications if something `fresh` came, then what reaping has brought about.
     fn conclude(
         &self,
         mut notification: MutexGuard<'_, Notification>,
@@ -469,7 +404,7 @@ impl Queue {
             poll.announced = poll.stash.len();
             ready = notification.take();
         }
-        let failed = std::mem::take(&mut poll.failed);
+        let after = std::mem::take(&mut poll.after);
         drop(poll);
         drop(notification);
         // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.
@@ -478,7 +413,7 @@ impl Queue {
         for request in ready {
             request.complete(status.0, 0);
         }
-        tell_failed(failed);
+        after.run();
     }
 
     /// The queue itself has failed: nothing will come any more.
@@ -525,80 +460,5 @@ impl Canceller for Queue {
             request.complete(Status::CANCELED.0, 0);
         }
         count
-    }
-}
-
-impl SharedUser {
-    /// The result of a shared receive.
-    fn reap(&self, wc: &ibv_wc, failed: &mut Vec<Weak<Core>>) -> Completion {
-        let status = completion::status(wc, RequestType::Receive);
-        if status != Status::SUCCESS {
-            failed.push(self.core.clone());
-        }
-        Completion {
-            status,
-            bytes_transferred: if status == Status::SUCCESS { wc.byte_len } else { 0 },
-            queue_pair_context: self.context,
-            request_context: self.shared.reap(wc.wr_id),
-            request_type: RequestType::Receive,
-        }
-    }
-}
-
-impl Poll {
-    /// Gives `take` what users are to see of the completions `found`, which came from the queue.
-    fn reap(&mut self, found: &[ibv_wc], mut take: impl FnMut(Completion)) {
-        for wc in found {
-            if is_shared(wc.wr_id) {
-                if let Some(user) = self.shared.get(&wc.qp_num) {
-                    self.reaped += 1;
-                    take(user.reap(wc, &mut self.failed));
-                }
-                continue;
-            }
-            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
-            match unsafe { reap(wc) } {
-                Reaped::Visible(completion) => {
-                    self.reaped += 1;
-                    take(completion);
-                }
-                Reaped::Failed(completion, queue) => {
-                    self.reaped += 1;
-                    self.failed.push(queue.core().clone());
-                    take(completion);
-                }
-                Reaped::Hidden => {}
-            }
-        }
-    }
-
-    /// Notes whether there is anything that the device's queue does not tell.
-    fn note_kept(&mut self) {
-        self.kept = !self.stash.is_empty() || !self.failed.is_empty() || self.has_leftovers();
-    }
-
-    /// Moves as much of the stash as there is room for into `results`; returns how much.
-    #[cold]
-    fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
-        let count = results.len().min(self.stash.len());
-        for (result, completion) in results.iter_mut().zip(self.stash.drain(..count)) {
-            *result = completion;
-        }
-        self.announced = self.announced.saturating_sub(count);
-        count
-    }
-
-    #[inline]
-    fn has_leftovers(&self) -> bool {
-        !self.retired.is_empty() || !self.flushing.is_empty() || !self.retired_shared.is_empty()
-    }
-}
-
-/// Tells queue pairs that one of their requests failed. Called without any lock.
-fn tell_failed(failed: Vec<Weak<Core>>) {
-    for core in failed {
-        if let Some(core) = core.upgrade() {
-            core.broken();
-        }
     }
 }

@@ -23,6 +23,7 @@ mod overlapped_file;
 mod patience;
 pub mod provider;
 pub mod queue_pair;
+mod reaping;
 mod removal;
 mod request_queue;
 pub mod shared_receive_queue;

@@ -229,16 +229,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees the place of a completed receive and returns its context.
-    pub(crate) fn reap(&self, wr_id: u64) -> u64 {
+    /// Frees the place of a completed receive and returns its context; adds to `low` the requests that wait for the queue
+    /// to run low, if it has.
+    pub(crate) fn reap(&self, wr_id: u64, low: &mut Vec<Request>) -> u64 {
         let place = (wr_id >> 1) as u32;
         let mut state = self.lock();
         state.free.push(place);
-        let context = state.contexts[place as usize];
-        let low = state.low();
-        drop(state);
-        complete(low, Status::SUCCESS);
-        context
+        low.append(&mut state.low());
+        state.contexts[place as usize]
     }
 
     /// Completes what waits for a low queue if it is low, and otherwise has the device watch its level.

@@ -1,0 +1,196 @@
+//! The reaping end of a completion queue: what becomes of the device's completions.
+
+use crate::completion;
+use crate::queue_pair::Core;
+use crate::request_queue::{Reaped, RequestQueue, reap};
+use crate::shared_receive_queue::{Shared, is_shared};
+use crate::status::Status;
+use crate::types::{Completion, RequestType};
+use crate::verbs::{self, bindings::ibv_wc};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use win32::io::Request;
+
+/// What has been taken from the device's queue, and whom it belongs to. One thread at a time has it.
+#[derive(Default)]
+pub(crate) struct Poll {
+    /// Whether any of the lists below has an entry: then there is more to do than to look at the device's queue. May be set
+    /// although none has.
+    pub kept: bool,
+    /// Results taken from the device and not yet by the user.
+    pub stash: VecDeque<Completion>,
+    /// How many results of the stash, from its front, have completed a notification already.
+    pub announced: usize,
+    /// Visible results taken from the device, ever.
+    pub reaped: u64,
+    /// To be run once the lock is free.
+    pub after: Aftermath,
+    /// Request queues whose queue pair failed: requests posted since must be reported here.
+    flushing: Vec<Weak<Core>>,
+    /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
+    #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
+    retired: Vec<Box<RequestQueue>>,
+    /// Queue pairs whose receives come from a shared queue, by number.
+    shared: HashMap<u32, SharedUser>,
+    /// The numbers of those of them that are destroyed.
+    retired_shared: Vec<u32>,
+}
+
+/// A queue pair whose receives come from a shared queue.
+struct SharedUser {
+    core: Weak<Core>,
+    context: u64,
+    shared: Arc<Shared>,
+}
+
+/// What reaping has brought about, to be dealt with when no lock is held.
+#[derive(Default)]
+pub(crate) struct Aftermath {
+    /// Queue pairs one of whose requests failed.
+    failed: Vec<Weak<Core>>,
+    /// Notices that a shared receive queue runs low.
+    low: Vec<Request>,
+    /// Queue pairs that were looked at, perhaps for the last time: a queue pair that goes needs the lock.
+    seen: Vec<Arc<Core>>,
+}
+
+impl Aftermath {
+    /// Called without any lock.
+    #[inline]
+    pub fn run(self) {
+        if !self.is_empty() {
+            self.run_all();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.failed.is_empty() && self.low.is_empty() && self.seen.is_empty()
+    }
+
+    #[cold]
+    fn run_all(self) {
+        for request in self.low {
+            request.complete(Status::SUCCESS.0, 0);
+        }
+        for core in self.failed {
+            if let Some(core) = core.upgrade() {
+                core.broken();
+            }
+        }
+    }
+}
+
+impl SharedUser {
+    /// The result of a shared receive.
+    fn reap(&self, wc: &ibv_wc, after: &mut Aftermath) -> Completion {
+        let status = completion::status(wc, RequestType::Receive);
+        if status != Status::SUCCESS {
+            after.failed.push(self.core.clone());
+        }
+        Completion {
+            status,
+            bytes_transferred: if status == Status::SUCCESS { wc.byte_len } else { 0 },
+            queue_pair_context: self.context,
+            request_context: self.shared.reap(wc.wr_id, &mut after.low),
+            request_type: RequestType::Receive,
+        }
+    }
+}
+
+impl Poll {
+    /// Expects completions of a queue pair's shared receives.
+    pub fn add_shared(&mut self, core: &Arc<Core>, context: u64, shared: &Arc<Shared>) {
+        let user = SharedUser { core: Arc::downgrade(core), context, shared: shared.clone() };
+        self.shared.insert(core.number(), user);
+    }
+
+    /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
+    pub fn retire_shared(&mut self, number: u32) {
+        self.retired_shared.push(number);
+        self.kept = true;
+    }
+
+    /// Keeps the queue of a destroyed queue pair until no completion can point into it.
+    pub fn retire(&mut self, queue: Box<RequestQueue>) {
+        self.retired.push(queue);
+        self.kept = true;
+    }
+
+    /// Reports, from now on, the requests that the failed queue pair `core` keeps from the device.
+    pub fn add_flushing(&mut self, core: &Arc<Core>) {
+        let core = Arc::downgrade(core);
+        if !self.flushing.iter().any(|known| known.ptr_eq(&core)) {
+            self.flushing.push(core);
+            self.kept = true;
+        }
+    }
+
+    /// Gives `take` what users are to see of the completions `found`, which came from the queue.
+    pub fn reap(&mut self, found: &[ibv_wc], mut take: impl FnMut(Completion)) {
+        for wc in found {
+            if is_shared(wc.wr_id) {
+                if let Some(user) = self.shared.get(&wc.qp_num) {
+                    self.reaped += 1;
+                    take(user.reap(wc, &mut self.after));
+                }
+                continue;
+            }
+            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            match unsafe { reap(wc) } {
+                Reaped::Visible(completion) => {
+                    self.reaped += 1;
+                    take(completion);
+                }
+                Reaped::Failed(completion, queue) => {
+                    self.reaped += 1;
+                    self.after.failed.push(queue.core().clone());
+                    take(completion);
+                }
+                Reaped::Hidden => {}
+            }
+        }
+    }
+
+    /// Notes whether there is anything that the device's queue does not tell.
+    pub fn note_kept(&mut self) {
+        self.kept = !self.stash.is_empty() || !self.after.is_empty() || self.has_leftovers();
+    }
+
+    /// Moves as much of the stash as there is room for into `results`; returns how much.
+    #[cold]
+    pub fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
+        let count = results.len().min(self.stash.len());
+        for (result, completion) in results.iter_mut().zip(self.stash.drain(..count)) {
+            *result = completion;
+        }
+        self.announced = self.announced.saturating_sub(count);
+        count
+    }
+
+    #[inline]
+    pub fn has_leftovers(&self) -> bool {
+        !self.retired.is_empty() || !self.flushing.is_empty() || !self.retired_shared.is_empty()
+    }
+
+    /// The device's queue was found empty: stashes what failed queue pairs kept back, and forgets destroyed ones.
+    /// `lossy_flush`: the device does not report all that it had.
+    #[cold]
+    pub fn settle_empty(&mut self, cq: &Arc<verbs::CompletionQueue>, lossy_flush: bool) {
+        self.retired.clear();
+        for number in std::mem::take(&mut self.retired_shared) {
+            self.shared.remove(&number);
+        }
+        let Poll { flushing, stash, reaped, after, .. } = self;
+        flushing.retain(|core| {
+            let Some(core) = core.upgrade() else { return false };
+            for queue in core.queues_on(cq) {
+                queue.take_flushed(lossy_flush, |completion| {
+                    *reaped += 1;
+                    stash.push_back(completion);
+                });
+            }
+            after.seen.push(core);
+            true
+        });
+    }
+}
