@@ -29,6 +29,10 @@ impl Interface for MemoryRegion {
         get_remote_token,
     });
     const IDS: &'static [&'static Guid] = &[&IID_IND2MemoryRegion, &IID_IND2Overlapped];
+
+    fn released(&self) {
+        self.0.cancel();
+    }
 }
 
 impl OverlappedInterface for MemoryRegion {
@@ -36,11 +40,12 @@ impl OverlappedInterface for MemoryRegion {
         self.0.file()
     }
 
-    /// Registrations are never pending.
-    fn cancel(&self) {}
+    fn cancel(&self) {
+        self.0.clone().cancel();
+    }
 }
 
-unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::MemoryRegion {
+unsafe fn inner<'a>(this: *mut c_void) -> &'a Arc<ndcompat::MemoryRegion> {
     // SAFETY: C callers pass the object itself.
     unsafe { &Object::<MemoryRegion>::inner(this).0 }
 }

@@ -7,17 +7,34 @@ use crate::overlapped_file::AdapterFile;
 use crate::status::{Result, Status};
 use crate::types::mr_flags;
 use crate::verbs::{self, bindings::*};
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use win32::io::{File, Overlapped};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use win32::io::{Canceller, File, Overlapped, Request};
 
 /// A memory region (`IND2MemoryRegion`). All methods are thread-safe. Dropping it deregisters its memory.
 pub struct MemoryRegion {
     file: Arc<AdapterFile>,
-    registered: Mutex<Option<Registered>>,
+    state: Mutex<State>,
     local_token: AtomicU32,
     remote_token: AtomicU32,
+}
+
+/// From this size on, a registration is left to a thread of its own: to pin so much memory takes milliseconds.
+///
+/// Below, it is done when `Register` returns: programs rely on being rid of the `OVERLAPPED` then.
+const LARGE: usize = 64 << 20;
+
+#[derive(Default)]
+struct State {
+    registered: Option<Registered>,
+    /// The registration under way, and its number.
+    pending: Option<(u64, Request)>,
+    /// How many registrations there were.
+    asked: u64,
+    /// Whether `CancelIoEx` finds the region.
+    cancellable: bool,
 }
 
 /// What a region has registered.
@@ -33,7 +50,7 @@ impl MemoryRegion {
     pub(crate) fn new(file: Arc<AdapterFile>) -> MemoryRegion {
         MemoryRegion {
             file,
-            registered: Mutex::new(None),
+            state: Mutex::default(),
             local_token: AtomicU32::new(0),
             remote_token: AtomicU32::new(0),
         }
@@ -41,12 +58,13 @@ impl MemoryRegion {
 
     /// Registers `length` bytes at `address` with `ND_MR_FLAG_*` flags (`Register`).
     ///
-    /// Done when it returns, which is `ND_PENDING`: the request has completed already.
+    /// Answers `ND_PENDING`. Of less than 64 MiB, it is done then; more is registered by a thread of its own, and until
+    /// the request completes nothing is registered.
     ///
     /// # Safety
-    /// The memory must stay mapped while it is registered; `ov` must be valid.
+    /// The memory must stay mapped while it is registered; `ov` must be valid until the request completes.
     pub unsafe fn register(
-        &self,
+        self: &Arc<Self>,
         address: *mut u8,
         length: usize,
         flags: u32,
@@ -65,38 +83,73 @@ impl MemoryRegion {
         if length > limits.info.max_registration_size {
             return Status::INVALID_PARAMETER;
         }
-        let start = address as usize;
-        let mut registered = self.lock();
-        if registered.is_some() {
+        let mut state = self.lock();
+        if state.registered.is_some() || state.pending.is_some() {
             return Status::INVALID_DEVICE_STATE;
         }
         // SAFETY: passed on to the caller.
         let request = unsafe { self.file.file().begin(ov) };
-        let access = access(flags, &limits.quirks);
+        state.asked += 1;
+        let number = state.asked;
+        state.pending = Some((number, request));
+        let large = length >= LARGE;
+        let first_large = large && !std::mem::replace(&mut state.cancellable, true);
+        drop(state);
+        let start = address as usize;
+        let (this, addresses) = (self.clone(), start..start + length);
         // SAFETY: passed on to the caller.
-        match unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address.cast(), length, access) } {
+        let register = move || unsafe { this.register_now(number, addresses, flags) };
+        if !large {
+            register();
+            return Status::PENDING;
+        }
+        if first_large {
+            self.file.file().add_canceller(Arc::downgrade(self) as Weak<dyn Canceller>);
+        }
+        let alone = std::thread::Builder::new().name("nd-register".into()).spawn(register.clone());
+        if let Err(error) = alone {
+            tracing::warn!(%error, "no thread to register from");
+            register();
+        }
+        Status::PENDING
+    }
+
+    /// Registers, and completes the request with this number unless that was cancelled meanwhile.
+    ///
+    /// # Safety
+    /// As [`MemoryRegion::register`].
+    unsafe fn register_now(&self, number: u64, addresses: Range<usize>, flags: u32) {
+        let access = access(flags, &self.adapter().limits().quirks);
+        let (address, length) = (addresses.start as *mut c_void, addresses.len());
+        // SAFETY: passed on to the caller.
+        let made = unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address, length, access) };
+        let mut state = self.lock();
+        let Some((_, request)) = state.pending.take_if(|(pending, _)| *pending == number) else {
+            // Cancelled. The memory is let go of without the lock.
+            drop(state);
+            return drop(made);
+        };
+        let status = match made {
             Ok(region) => {
                 self.local_token.store(region.lkey(), Ordering::Release);
                 // Network order: so peers of other architectures and Windows providers expect it.
                 self.remote_token.store(region.rkey().to_be(), Ordering::Release);
-                *registered =
-                    Some(Registered { region, addresses: start..start + length, flags, windows: 0 });
-                drop(registered);
-                request.complete(Status::SUCCESS.0, 0);
+                state.registered = Some(Registered { region, addresses, flags, windows: 0 });
+                Status::SUCCESS
             }
-            Err(error) => {
-                drop(registered);
-                let status = match error.raw_os_error() {
-                    Some(libc::EFAULT | libc::EINVAL | libc::EPERM | libc::EACCES) => {
-                        Status::ACCESS_VIOLATION
-                    }
-                    Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
-                    _ => Status::INSUFFICIENT_RESOURCES,
-                };
-                request.complete(status.0, 0);
-            }
-        }
-        Status::PENDING
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EFAULT | libc::EINVAL | libc::EPERM | libc::EACCES) => Status::ACCESS_VIOLATION,
+                Some(libc::ENODEV | libc::EIO) => Status::DEVICE_REMOVED,
+                _ => Status::INSUFFICIENT_RESOURCES,
+            },
+        };
+        drop(state);
+        request.complete(status.0, 0);
+    }
+
+    /// Completes a registration that is under way with `ND_CANCELED`: nothing is registered.
+    pub fn cancel(&self) {
+        Canceller::cancel(self, None);
     }
 
     /// Ends the registration (`Deregister`). Done when it returns `ND_PENDING`. `ND_DEVICE_BUSY` while memory windows
@@ -105,7 +158,8 @@ impl MemoryRegion {
     /// # Safety
     /// `ov` must be valid.
     pub unsafe fn deregister(&self, ov: *mut Overlapped) -> Status {
-        let mut registered = self.lock();
+        let mut state = self.lock();
+        let registered = &mut state.registered;
         let Some(taken) = registered.take_if(|registered| registered.windows == 0) else {
             return if registered.is_some() { Status::DEVICE_BUSY } else { Status::INVALID_DEVICE_STATE };
         };
@@ -117,7 +171,7 @@ impl MemoryRegion {
                 _ => error.into(),
             };
         }
-        drop(registered);
+        drop(state);
         // SAFETY: passed on to the caller.
         unsafe { self.file.file().begin(ov) }.complete(Status::SUCCESS.0, 0);
         Status::PENDING
@@ -151,8 +205,8 @@ impl MemoryRegion {
         addresses: &Range<usize>,
         for_writing: bool,
     ) -> Result<Opened<'_>> {
-        let mut registered = self.lock();
-        let registered = registered.as_mut().ok_or(Status::ACCESS_VIOLATION)?;
+        let mut state = self.lock();
+        let registered = state.registered.as_mut().ok_or(Status::ACCESS_VIOLATION)?;
         let all = &registered.addresses;
         let inside =
             all.start <= addresses.start && addresses.start < addresses.end && addresses.end <= all.end;
@@ -165,13 +219,25 @@ impl MemoryRegion {
 
     /// A memory window over the region is gone.
     pub(crate) fn window_unbound(&self) {
-        if let Some(registered) = self.lock().as_mut() {
+        if let Some(registered) = self.lock().registered.as_mut() {
             registered.windows -= 1;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Registered>> {
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Canceller for MemoryRegion {
+    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+        let chosen = |(_, request): &mut (u64, Request)| ov.is_none_or(|ov| request.overlapped() == ov);
+        let cancelled = self.lock().pending.take_if(chosen);
+        let count = cancelled.is_some().into();
+        if let Some((_, request)) = cancelled {
+            request.complete(Status::CANCELED.0, 0);
+        }
+        count
     }
 }
 

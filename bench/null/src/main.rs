@@ -2,18 +2,28 @@
 //!
 //!     ndcompat-null time     a line for each case: its name, nanoseconds ours and raw (medians), quartiles of the ratio
 //!     ndcompat-null count    does each case once ours and once raw, for callgrind to count; prints their names
+//!     ndcompat-null memory   the library's own bytes of heap for each of the first 500 connections, and of the next 500
 //!
 //! Columns are separated by tabs.
 
 use ndcompat_null::{CASES, Case, Ours, ROUND, Raw, Round};
+use ndcompat_tests::client::{Client, connect, file, open};
+use ndcompat_tests::com::{Com, CompletionQueue, create};
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 use std::time::Instant;
 
 /// How many rounds are timed.
 const ROUNDS: usize = 4000;
+/// How many connections are weighed, twice.
+const CONNECTIONS: usize = 500;
 /// How many rounds come first, so that all is warm.
 const WARM_UP: usize = 50;
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("memory") {
+        return memory();
+    }
     // The device connects before it becomes a null device.
     let _turn = double::turn();
     let (ours, raw) = (Ours::new(), Raw::new());
@@ -21,7 +31,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("time") => CASES.iter().for_each(|case| time(case, &ours, &raw)),
         Some("count") => CASES.iter().for_each(|case| count(case, &ours, &raw)),
-        _ => panic!("time or count?"),
+        _ => panic!("time, count or memory?"),
     }
 }
 
@@ -72,4 +82,44 @@ fn count(case: &Case, ours: &Ours, raw: &Raw) {
 #[inline(never)]
 pub fn ndcompat_null_counted(run: &mut dyn FnMut()) {
     run();
+}
+
+/// Prints what connections weigh, without what the device has for them. Each is a connector with a queue pair and a
+/// completion queue of its own; they share a file.
+fn memory() {
+    let _turn = double::turn();
+    let adapter = open();
+    let file = file(&adapter);
+    let end = || {
+        // SAFETY: the arguments are valid.
+        unsafe {
+            let queue: Com<CompletionQueue> =
+                create(|iid, out| adapter.create_completion_queue(iid, file, 32, 0, 0, out)).unwrap();
+            let pair = create(|iid, out| {
+                let queue = queue.as_ptr();
+                adapter.create_queue_pair(iid, queue, queue, null_mut(), 16, 16, 2, 2, 0, out)
+            });
+            Client {
+                connector: create(|iid, out| adapter.create_connector(iid, file, out)).unwrap(),
+                queue_pair: pair.unwrap(),
+                completion_queue: queue,
+                region: create(|iid, out| adapter.create_memory_region(iid, file, out)).unwrap(),
+                memory: Box::new([]),
+                file,
+                adapter: adapter.cast().unwrap(),
+            }
+        }
+    };
+    let mut connections = Vec::with_capacity(2 * CONNECTIONS);
+    let mut open_two = || {
+        let (active, passive) = (ManuallyDrop::new(end()), ManuallyDrop::new(end()));
+        drop(connect(&active, &passive));
+        connections.push((active, passive));
+    };
+    open_two();
+    for _ in 0..2 {
+        let before = double::heap() - double::weight();
+        (0..CONNECTIONS / 2).for_each(|_| open_two());
+        println!("{}", (double::heap() - double::weight() - before) / CONNECTIONS as isize);
+    }
 }

@@ -3,6 +3,7 @@
 use ndcompat::verbs::bindings::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Which side of a queue pair a completion belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,7 @@ pub struct CmEvent {
 
 enum Fault {
     Call(&'static str, i32),
+    Stall(&'static str, Duration),
     Completion(Side, ibv_wc_status),
     Event(rdma_cm_event_type, Option<CmEvent>),
 }
@@ -59,6 +61,11 @@ pub fn fail(name: &'static str, errno: i32) {
     add(Fault::Call(name, errno));
 }
 
+/// The next call of the C function `name` takes this long.
+pub fn stall(name: &'static str, time: Duration) {
+    add(Fault::Stall(name, time));
+}
+
 /// The next request that completes on `side` does so with `status` (`IBV_WC_*`), which fails its queue pair.
 pub fn complete_with(side: Side, status: ibv_wc_status) {
     add(Fault::Completion(side, status));
@@ -81,6 +88,13 @@ pub(crate) fn forget_all() {
 
 #[inline]
 pub(crate) fn call(name: &str) -> Result<(), i32> {
+    let stalled = take(|fault| match fault {
+        Fault::Stall(function, time) if *function == name => Some(*time),
+        _ => None,
+    });
+    if let Some(time) = stalled {
+        std::thread::sleep(time);
+    }
     let due = take(|fault| match fault {
         Fault::Call(function, errno) if *function == name => Some(*errno),
         _ => None,

@@ -3,7 +3,7 @@
 //! It exports the functions of those two that the library uses, and behaves like a perfect soft-RoCE with one port: queue
 //! pairs of one process reach each other, requests complete within the call that posts them, connections follow the rules
 //! of the InfiniBand connection manager. It has one network interface of its own ([`ADDRESS`]), so it needs none of
-//! the machine. And it does what real devices do only on bad days, when told to ([`fail`], [`complete_with`],
+//! the machine. And it does what real devices do only on bad days, when told to ([`fail`], [`stall`], [`complete_with`],
 //! [`replace_event`], [`raise_async`], [`remove_device`]).
 //!
 //! A test program that links this crate, and whatever that loads, gets these functions instead of the real ones: those of
@@ -24,10 +24,11 @@ mod queues;
 
 pub use cm_id::{raise_event, remove_device};
 pub use device::{ADDRESS, ADDRESS6, NAME, raise_async};
-pub use faults::{CmEvent, Side, complete_with, fail, pending, replace_event};
+pub use faults::{CmEvent, Side, complete_with, fail, pending, replace_event, stall};
 pub use null::complete_at_once;
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A test's turn with the device: faults are everybody's, so tests take turns.
@@ -56,6 +57,34 @@ impl Drop for Turn {
     }
 }
 
+static WEIGHING: AtomicBool = AtomicBool::new(false);
+static WEIGHT: AtomicIsize = AtomicIsize::new(0);
+
+/// How much of the heap is in use, in bytes: that of the main thread, and large blocks.
+pub fn heap() -> isize {
+    // SAFETY: no arguments.
+    let info = unsafe { libc::mallinfo2() };
+    (info.uordblks + info.hblkhd) as isize
+}
+
+/// How much of [`heap`] is the double's own, taken since this was first called. For programs with one thread.
+pub fn weight() -> isize {
+    WEIGHING.store(true, Ordering::Relaxed);
+    WEIGHT.load(Ordering::Relaxed)
+}
+
+/// Does what the double is asked to, and notes what memory it takes.
+#[inline]
+fn weighed<R>(work: impl FnOnce() -> R) -> R {
+    if !WEIGHING.load(Ordering::Relaxed) {
+        return work();
+    }
+    let before = heap();
+    let result = work();
+    WEIGHT.fetch_add(heap() - before, Ordering::Relaxed);
+    result
+}
+
 fn set_errno(errno: i32) {
     // SAFETY: errno is this thread's own.
     unsafe { *libc::__errno_location() = errno };
@@ -63,12 +92,12 @@ fn set_errno(errno: i32) {
 
 /// The result of a verb that returns an errno.
 fn verb(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
-    faults::call(name).and_then(|()| call()).err().unwrap_or(0)
+    faults::call(name).and_then(|()| weighed(call)).err().unwrap_or(0)
 }
 
 /// The result of a call that returns -1 and sets errno.
 fn posix(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
-    match faults::call(name).and_then(|()| call()) {
+    match faults::call(name).and_then(|()| weighed(call)) {
         Ok(()) => 0,
         Err(errno) => {
             set_errno(errno);
@@ -79,7 +108,7 @@ fn posix(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
 
 /// The object that a call makes, or null and an errno.
 fn created<T>(name: &str, make: impl FnOnce() -> Result<*mut T, i32>) -> *mut T {
-    faults::call(name).and_then(|()| make()).unwrap_or_else(|errno| {
+    faults::call(name).and_then(|()| weighed(make)).unwrap_or_else(|errno| {
         set_errno(errno);
         std::ptr::null_mut()
     })

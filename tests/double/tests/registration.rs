@@ -1,0 +1,108 @@
+//! Registrations of much memory, which go on after the call.
+
+use double::{fail, pending, stall, turn};
+use ndcompat::Status;
+use ndcompat_tests::client::{Client, Ov};
+use ndcompat_tests::com::{Com, MemoryRegion, create};
+use std::time::{Duration, Instant};
+
+/// How much is registered by a thread of its own.
+const LARGE: usize = 64 << 20;
+/// How long the device takes.
+const WHILE: Duration = Duration::from_millis(500);
+
+fn region(client: &Client) -> Com<MemoryRegion> {
+    // SAFETY: the arguments are valid.
+    create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap()
+}
+
+/// Registers so much memory that stays; the device needs no page of it.
+fn register(region: &Com<MemoryRegion>, length: usize, ov: &mut Ov) -> Status {
+    // SAFETY: the region is only named, never accessed.
+    unsafe { region.register(0x1000_0000 as *const _, length, 1, ov.ptr()) }
+}
+
+fn token(region: &Com<MemoryRegion>) -> u32 {
+    // SAFETY: takes no pointers.
+    unsafe { region.get_local_token() }
+}
+
+/// Waits until the device has done what it was told.
+fn settled() {
+    while pending() > 0 {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(2 * WHILE);
+}
+
+#[test]
+fn much_memory_is_registered_after_the_call() {
+    let _turn = turn();
+    let client = Client::new();
+    let (region, mut ov, mut other) = (region(&client), Ov::new(), Ov::new());
+    stall("ibv_reg_mr", WHILE);
+    let begin = Instant::now();
+    assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    assert!(begin.elapsed() < WHILE / 2, "the call took {:?}", begin.elapsed());
+    assert_eq!((ov.internal(), token(&region)), (Status::PENDING, 0));
+    assert_eq!(register(&region, 4096, &mut other), Status::INVALID_DEVICE_STATE);
+    // SAFETY: refused, so nothing is pending on it.
+    assert_eq!(unsafe { region.deregister(other.ptr()) }, Status::INVALID_DEVICE_STATE);
+    assert_eq!(ov.wait(&region), Status::SUCCESS);
+    assert_ne!(token(&region), 0);
+    // SAFETY: waited for.
+    assert_eq!(unsafe { region.deregister(other.ptr()) }, Status::PENDING);
+    assert_eq!(other.internal(), Status::SUCCESS);
+}
+
+#[test]
+fn less_is_registered_within_the_call() {
+    let _turn = turn();
+    let client = Client::new();
+    let (region, mut ov) = (region(&client), Ov::new());
+    stall("ibv_reg_mr", Duration::from_millis(50));
+    assert_eq!(register(&region, LARGE - 1, &mut ov), Status::PENDING);
+    assert_eq!(ov.internal(), Status::SUCCESS);
+    assert_ne!(token(&region), 0);
+}
+
+#[test]
+fn a_registration_fails_after_the_call() {
+    let _turn = turn();
+    let client = Client::new();
+    let (region, mut ov) = (region(&client), Ov::new());
+    fail("ibv_reg_mr", libc::ENOMEM);
+    assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    assert_eq!(ov.wait(&region), Status::INSUFFICIENT_RESOURCES);
+    assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    assert_eq!(ov.wait(&region), Status::SUCCESS);
+}
+
+#[test]
+fn a_registration_is_cancelled() {
+    let _turn = turn();
+    let client = Client::new();
+    let (region, mut ov, mut next) = (region(&client), Ov::new(), Ov::new());
+    stall("ibv_reg_mr", WHILE);
+    assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    // SAFETY: takes no pointers.
+    assert_eq!(unsafe { region.cancel_overlapped_requests() }, Status::SUCCESS);
+    assert_eq!((ov.internal(), token(&region)), (Status::CANCELED, 0));
+    assert_eq!(register(&region, 4096, &mut next), Status::PENDING);
+    let second = token(&region);
+    assert_eq!(next.internal(), Status::SUCCESS);
+    settled();
+    assert_eq!(token(&region), second, "what was cancelled took effect");
+}
+
+#[test]
+fn a_region_is_released_while_it_registers() {
+    let _turn = turn();
+    let client = Client::new();
+    let (region, mut ov) = (region(&client), Ov::new());
+    stall("ibv_reg_mr", WHILE);
+    assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    assert_eq!(region.release(), 0);
+    assert_eq!(ov.internal(), Status::CANCELED);
+    settled();
+}
