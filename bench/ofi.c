@@ -137,9 +137,17 @@ static void pair_create(struct end *end, uint32_t i)
     create_from(end, i, info);
 }
 
+static struct fi_info *early; /* a request that came while something else was awaited, as it does over iWARP */
+
 /* The next event, which must be this one; a connection request brings an info. */
 static struct fi_info *next_event(uint32_t expected)
 {
+    struct fi_info *request = early;
+    if (expected == FI_CONNREQ && request != NULL)
+    {
+        early = NULL;
+        return request;
+    }
     char buffer[512];
     struct fi_eq_cm_entry *entry = (struct fi_eq_cm_entry *)buffer;
     uint32_t event;
@@ -149,6 +157,11 @@ static struct fi_info *next_event(uint32_t expected)
         struct fi_eq_err_entry error = {0};
         fi_eq_readerr(events, &error, 0);
         fail("instead of event %u: %s", expected, fi_strerror(error.err));
+    }
+    if (size >= 0 && event == FI_CONNREQ && expected != FI_CONNREQ && early == NULL)
+    {
+        early = entry->info;
+        return next_event(expected);
     }
     if (size < 0 || event != expected)
     {

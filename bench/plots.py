@@ -87,7 +87,7 @@ def draw(device, rows, folder):
     """Writes the plots for which there are rows; those of the null device and the like have none."""
     drawn = []
     for title, x_label, y_label, name, wanted, along in FIGURES:
-        chosen = [row for row in rows if "operation" in row and wanted(row)]
+        chosen = [row for row in rows if "operation" in row and row["unit"] != "instr" and wanted(row)]
         lines = {stack: sorted((row[along], row[stack]) for row in chosen if row.get(stack)) for stack in COLOURS}
         lines = {stack: line for stack, line in lines.items() if len(line) > 1}
         if not lines:
