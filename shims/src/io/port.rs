@@ -8,7 +8,7 @@ use super::sys::{Deadline, Epoll};
 use super::{File, Overlapped, STATUS_PENDING};
 use crate::error::*;
 use crate::object::{Object, RawHandle, guard, guard_bool, handle};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -60,21 +60,41 @@ type Known = (RawHandle, Arc<Queue>);
 
 thread_local! {
     /// Ports that this thread used last. Threads that share a port would otherwise contend for its reference count.
-    static LAST: [Cell<Option<Known>>; 4] = const { [const { Cell::new(None) }; 4] };
+    static LAST: [RefCell<Option<Known>>; 4] = const { [const { RefCell::new(None) }; 4] };
 }
 
 /// Runs `body` with the queue alone: a thread that waits must not keep the port from being closed.
+#[inline]
 pub(super) fn with_queue<R>(handle: RawHandle, body: impl FnOnce(&Arc<Queue>) -> R) -> Result<R, u32> {
-    let place = (handle.0 >> 2) % 4;
-    let last = LAST.try_with(|last| last[place].take()).ok().flatten();
-    let last = match last.filter(|(known, _)| *known == handle && handle::is_open(handle)) {
-        Some(last) => last,
-        None => (handle, port(handle)?.queue.clone()),
-    };
-    let result = body(&last.1);
-    // Should the thread be ending, it is forgotten.
-    let _ = LAST.try_with(|places| places[place].set(Some(last)));
-    Ok(result)
+    let mut body = Some(body);
+    let known = LAST.try_with(|last| {
+        let last = last[(handle.0 >> 2) % 4].try_borrow().ok()?;
+        let (known, queue) = last.as_ref()?;
+        let body = if *known == handle && handle::is_open(handle) { body.take() } else { None }?;
+        Some(body(queue))
+    });
+    match (known, body) {
+        (Ok(Some(result)), _) => Ok(result),
+        (_, Some(body)) => {
+            let queue = find_queue(handle)?;
+            Ok(body(&queue))
+        }
+        (_, None) => Err(ERROR_INVALID_HANDLE),
+    }
+}
+
+/// Looks the port up, and remembers it.
+#[cold]
+#[inline(never)]
+fn find_queue(handle: RawHandle) -> Result<Arc<Queue>, u32> {
+    let queue = port(handle)?.queue.clone();
+    // Not while a call further out uses the place, nor in a thread that is ending.
+    let former = LAST.try_with(|last| {
+        let mut place = last[(handle.0 >> 2) % 4].try_borrow_mut().ok()?;
+        place.replace((handle, queue.clone()))
+    });
+    drop(former);
+    Ok(queue)
 }
 
 fn from_io(error: io::Error) -> u32 {
@@ -133,7 +153,16 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
     })
 }
 
+#[inline]
 fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
+    match queue.next_of_runner() {
+        Some(packet) => Ok(packet),
+        None => wait_for_next(queue, millis),
+    }
+}
+
+#[inline(never)]
+fn wait_for_next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
     queue.next(Deadline::after_millis(millis)).map_err(|none| match none {
         NoPacket::TimedOut => WAIT_TIMEOUT,
         NoPacket::Closed => ERROR_ABANDONED_WAIT_0,

@@ -95,6 +95,7 @@ impl State {
     /// Empties the inbox.
     ///
     /// Whoever queues up does so: from then on who posts does it, so while somebody waits nothing stays in there.
+    #[inline(never)]
     fn collect(&mut self, inbox: &Inbox) {
         let had = !self.packets.is_empty();
         let mut arrived = inbox.packets.lock();
@@ -194,11 +195,17 @@ impl Queue {
     }
 
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
+    #[inline]
     pub(crate) fn post(&self, packet: Packet) {
         self.inbox.packets.lock().push_back(packet);
-        if !self.inbox.attended.load(Ordering::Relaxed) {
-            return;
+        if self.inbox.attended.load(Ordering::Relaxed) {
+            self.attend();
         }
+    }
+
+    /// Sees to what has arrived.
+    #[inline(never)]
+    fn attend(&self) {
         let woken = {
             let mut state = self.state.lock();
             state.collect(&self.inbox);
@@ -240,6 +247,17 @@ impl Queue {
             Err(NoPacket::Closed) => {}
         }
         answer
+    }
+
+    /// Takes the next packet if there is one and the calling thread runs already, as it then goes on doing. It is what
+    /// [`next`](Self::next) would do, which counts the thread out and in again.
+    #[inline]
+    pub(crate) fn next_of_runner(&self) -> Option<Packet> {
+        if !Bound::is_running(self) {
+            return None;
+        }
+        let mut state = self.state.lock();
+        if state.closed || state.running.len() > self.limit { None } else { state.pop_any(&self.inbox) }
     }
 
     /// Takes a packet that lies in the queue already, for a thread that runs already.
@@ -429,6 +447,15 @@ impl Bound {
             false
         };
         BOUND.try_with(bind).unwrap_or(false)
+    }
+
+    /// Whether this thread counts as running on `queue`.
+    fn is_running(queue: &Queue) -> bool {
+        let is_running = |bound: &Bound| {
+            bound.running.get()
+                && bound.queue.borrow().as_ref().is_some_and(|own| std::ptr::eq(&**own, queue))
+        };
+        BOUND.try_with(is_running).unwrap_or(false)
     }
 
     /// This thread has been counted as running on the queue it is bound to.
