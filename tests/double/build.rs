@@ -1,8 +1,8 @@
-//! The test programs export the double's functions: the library that they load finds those before the real ones.
+//! The programs with the double in them export its functions: the library that they load finds those before the real ones.
+//! The build script of every package that has such programs.
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
     for names in ["ibv_*", "rdma_*", "getifaddrs", "freeifaddrs", "epoll_ctl"] {
-        println!("cargo::rustc-link-arg-tests=-Wl,--export-dynamic-symbol={names}");
+        println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={names}");
     }
 }
