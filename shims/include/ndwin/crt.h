@@ -71,6 +71,36 @@ NDW_API(int, _wtoi, (const wchar_t *text));
 NDW_API(LONG, _wtol, (const wchar_t *text));
 NDW_API(LONGLONG, _wtoi64, (const wchar_t *text));
 NDW_API(wchar_t *, _itow, (int value, wchar_t *buffer, int radix));
+NDW_API(errno_t, _itow_s, (int value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _itoa_s, (int value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _ultow_s, (ULONG value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _ultoa_s, (ULONG value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _i64tow_s, (LONGLONG value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _i64toa_s, (LONGLONG value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _ui64tow_s, (ULONGLONG value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _ui64toa_s, (ULONGLONG value, char *buffer, size_t size, int radix));
+#define _ltow_s _itow_s
+#define _ltoa_s _itoa_s
+NDW_API(errno_t, _wfopen_s, (FILE **stream, const wchar_t *file, const wchar_t *mode));
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N> inline errno_t _itow_s(int value, wchar_t (&buffer)[N], int radix)
+{
+    return _itow_s(value, buffer, N, radix);
+}
+template <size_t N> inline errno_t _itoa_s(int value, char (&buffer)[N], int radix)
+{
+    return _itoa_s(value, buffer, N, radix);
+}
+}
+#endif
+NDW_INLINE errno_t fopen_s(FILE **stream, const char *file, const char *mode)
+{
+    if (!stream || !file || !mode)
+        return errno = EINVAL;
+    *stream = fopen(file, mode);
+    return *stream ? 0 : errno;
+}
 NDW_API(FILE *, _wfopen, (const wchar_t *file, const wchar_t *mode));
 NDW_API(FILE *, _wfreopen, (const wchar_t *file, const wchar_t *mode, FILE *stream));
 NDW_API(int, _fcloseall, (void));
@@ -81,6 +111,7 @@ NDW_API(int, _fcloseall, (void));
 #define _wcstoi64(text, end, radix)     wcstoll((text), (end), (radix))
 #define _wcstoui64(text, end, radix)    wcstoull((text), (end), (radix))
 #define strtok_s(text, separators, state) strtok_r((text), (separators), (state))
+#define wcstok_s(text, separators, state) wcstok((text), (separators), (state))
 #define _byteswap_ushort(value)         __builtin_bswap16(value)
 #define _byteswap_ulong(value)          __builtin_bswap32(value)
 #define _byteswap_uint64(value)         __builtin_bswap64(value)

@@ -129,6 +129,7 @@ static inline HRESULT HRESULT_FROM_WIN32(unsigned long code)
 #define ERROR_NO_DATA                    232
 #define ERROR_PIPE_NOT_CONNECTED         233
 #define ERROR_MORE_DATA                  234
+#define ERROR_NO_WORK_DONE               235
 #define ERROR_NO_MORE_ITEMS              259
 #define ERROR_NOT_OWNER                  288
 #define ERROR_TOO_MANY_POSTS             298

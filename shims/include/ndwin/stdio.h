@@ -102,6 +102,33 @@ inline int swprintf_s(wchar_t (&buffer)[N], const wchar_t *format, Arguments... 
 {
     return (swprintf_s)(static_cast<wchar_t *>(buffer), N, format, arguments...);
 }
+template <size_t N, typename... Arguments>
+inline int _snprintf_s(char (&buffer)[N], size_t count, const char *format, Arguments... arguments)
+{
+    return (_snprintf_s)(static_cast<char *>(buffer), N, count, format, arguments...);
+}
+template <size_t N, typename... Arguments>
+inline int _snwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, Arguments... arguments)
+{
+    return (_snwprintf_s)(static_cast<wchar_t *>(buffer), N, count, format, arguments...);
+}
+template <size_t N> inline int ndw_vsprintf_s(char (&buffer)[N], const char *format, va_list arguments)
+{
+    return ndw_vsprintf_s(buffer, N, format, arguments);
+}
+template <size_t N> inline int ndw_vswprintf_s(wchar_t (&buffer)[N], const wchar_t *format, va_list arguments)
+{
+    return ndw_vswprintf_s(buffer, N, format, arguments);
+}
+template <size_t N> inline int ndw__vsnprintf_s(char (&buffer)[N], size_t count, const char *format, va_list arguments)
+{
+    return ndw__vsnprintf_s(buffer, N, count, format, arguments);
+}
+template <size_t N>
+inline int ndw__vsnwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, va_list arguments)
+{
+    return ndw__vsnwprintf_s(buffer, N, count, format, arguments);
+}
 }
 
 namespace std {

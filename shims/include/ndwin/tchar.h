@@ -27,6 +27,11 @@
 #define _fputts       fputws
 #define _tfopen       _wfopen
 #define _tfreopen     _wfreopen
+#define _tfopen_s     _wfopen_s
+#define _itot_s       _itow_s
+#define _ltot_s       _ltow_s
+#define _ultot_s      _ultow_s
+#define _tcstok_s     wcstok_s
 #define _tcslen       wcslen
 #define _tcsnlen      wcsnlen
 #define _tcscpy       wcscpy
@@ -77,6 +82,11 @@
 #define _fputts       fputs
 #define _tfopen       fopen
 #define _tfreopen     freopen
+#define _tfopen_s     fopen_s
+#define _itot_s       _itoa_s
+#define _ltot_s       _ltoa_s
+#define _ultot_s      _ultoa_s
+#define _tcstok_s     strtok_s
 #define _tcslen       strlen
 #define _tcsnlen      strnlen
 #define _tcscpy       strcpy

@@ -49,6 +49,25 @@ pub unsafe extern "C" fn ndw__wfopen(file: *const Wchar, open_mode: *const Wchar
     }
 }
 
+/// `_wfopen_s`: the error is the result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__wfopen_s(
+    stream: *mut *mut FILE,
+    file: *const Wchar,
+    open_mode: *const Wchar,
+) -> c_int {
+    if stream.is_null() {
+        set_errno(libc::EINVAL);
+        return libc::EINVAL;
+    }
+    // SAFETY: the function's contract.
+    let opened = unsafe {
+        stream.write(ndw__wfopen(file, open_mode));
+        !(*stream).is_null()
+    };
+    if opened { 0 } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL) }
+}
+
 /// `_wfreopen`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw__wfreopen(
@@ -120,6 +139,42 @@ mod tests {
             libc::fclose(stream);
         }
         fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn modes_do_what_they_say() {
+        let file = std::env::temp_dir().join(format!("ndcompat-{}-modes.txt", std::process::id()));
+        let name = w(file.to_str().unwrap());
+        let open = |mode: &str| {
+            let mut stream = null_mut();
+            // SAFETY: terminated names.
+            let error = unsafe { ndw__wfopen_s(&mut stream, name.as_ptr(), w(mode).as_ptr()) };
+            assert_eq!(error == 0, !stream.is_null());
+            (error, stream)
+        };
+        // Writes a character, if the stream lets one, and closes it.
+        let write = |(error, stream): (c_int, *mut FILE)| {
+            assert_eq!(error, 0);
+            // SAFETY: an open stream.
+            unsafe {
+                let written = libc::fputc(b'x'.into(), stream);
+                libc::fclose(stream);
+                written >= 0
+            }
+        };
+        let length = || fs::metadata(&file).unwrap().len();
+        assert_eq!(open("rb").0, libc::ENOENT);
+        assert_eq!(open("r+b").0, libc::ENOENT);
+        assert!(write(open("wb")) && length() == 1);
+        assert!(!write(open("rt")) && length() == 1);
+        assert!(write(open("a, ccs=UTF-8")) && length() == 2);
+        assert!(write(open("r+")) && length() == 2);
+        assert_eq!(open("wx").0, libc::EEXIST);
+        assert!(write(open("w+")) && length() == 1);
+        assert_eq!(open("q").0, libc::EINVAL);
+        fs::remove_file(&file).unwrap();
+        // SAFETY: NULL is refused.
+        assert_eq!(unsafe { ndw__wfopen_s(null_mut(), name.as_ptr(), w("r").as_ptr()) }, libc::EINVAL);
     }
 
     #[test]

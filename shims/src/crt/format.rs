@@ -1,7 +1,8 @@
 //! Rewrites a Microsoft format string into the one that makes glibc print the same.
 //!
 //! What differs: `l` means 32 bits, as `long` does on Windows; `I64`, `I32` and `I` are length prefixes; `%s`
-//! and `%c` take the width of the function, `%S` and `%C` the other one; `h`, `l` and `w` before them choose.
+//! and `%c` take the width of the function, `%S` and `%C` the other one; `h`, `l` and `w` before them choose; `%p` is 16
+//! digits; `%n`, a way to write to memory, is refused.
 
 /// What [`rewrite`] made of a format string.
 #[derive(Debug, PartialEq)]
@@ -12,19 +13,19 @@ pub(crate) struct Format<T> {
     pub mixes_widths: bool,
 }
 
-/// Rewrites the format string of a narrow (`wide` false) or a wide function.
-pub(crate) fn rewrite<T: Copy + From<u8> + Into<u32>>(format: &[T], wide: bool) -> Format<T> {
+/// Rewrites the format string of a narrow (`wide` false) or a wide function; `None` when it has a `%n`.
+pub(crate) fn rewrite<T: Copy + From<u8> + Into<u32>>(format: &[T], wide: bool) -> Option<Format<T>> {
     let mut out = Format { text: Vec::with_capacity(format.len() + 8), mixes_widths: false };
     let mut rest = format;
     while let [unit, tail @ ..] = rest {
         rest = tail;
         out.text.push(*unit);
         if is(*unit, b'%') {
-            rest = conversion(tail, wide, &mut out);
+            rest = conversion(tail, wide, &mut out)?;
         }
     }
     out.text.push(T::from(0));
-    out
+    Some(out)
 }
 
 fn is<T: Copy + Into<u32>>(unit: T, byte: u8) -> bool {
@@ -63,8 +64,12 @@ const LENGTHS: &[(&str, Length)] = &[
     ("L", Length::Same("L")),
 ];
 
-/// Rewrites what follows a `%` and returns what follows the conversion.
-fn conversion<'a, T: Copy + From<u8> + Into<u32>>(tail: &'a [T], wide: bool, out: &mut Format<T>) -> &'a [T] {
+/// Rewrites what follows a `%` and returns what follows the conversion; `None` for one that is refused.
+fn conversion<'a, T: Copy + From<u8> + Into<u32>>(
+    tail: &'a [T],
+    wide: bool,
+    out: &mut Format<T>,
+) -> Option<&'a [T]> {
     let byte = |unit: &T| u8::try_from((*unit).into()).unwrap_or(0);
     let in_set = |set: &'static [u8]| move |unit: &&T| set.contains(&byte(unit));
     let flags = tail.iter().take_while(in_set(b"-+ #0")).count();
@@ -76,13 +81,15 @@ fn conversion<'a, T: Copy + From<u8> + Into<u32>>(tail: &'a [T], wide: bool, out
     let Some((letter, rest)) = rest[prefix.len()..].split_first() else {
         // The string ends inside the conversion: nothing is printed for it.
         out.text.pop();
-        return &[];
+        return Some(&[]);
     };
 
     let mut emit = |length: &str, letter: u8| {
         out.text.extend_from_slice(modifiers);
         out.text.extend(length.bytes().chain([letter]).map(T::from));
     };
+    // A pointer has as many digits as it needs on Windows, whatever precision is asked for.
+    let precision = modifiers.iter().position(|unit| is(*unit, b'.')).unwrap_or(modifiers.len());
     match byte(letter) {
         letter @ (b'd' | b'i' | b'o' | b'u' | b'x' | b'X') => emit(
             match *length {
@@ -104,7 +111,12 @@ fn conversion<'a, T: Copy + From<u8> + Into<u32>>(tail: &'a [T], wide: bool, out
         letter @ (b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A') => {
             emit(if *length == Length::Same("L") { "L" } else { "" }, letter)
         }
-        letter @ (b'p' | b'n') => emit("", letter),
+        b'p' if modifiers[precision..].iter().any(|unit| is(*unit, b'*')) => emit("ll", b'X'),
+        b'p' => {
+            out.text.extend_from_slice(&modifiers[..precision]);
+            out.text.extend(b".16llX".map(T::from));
+        }
+        b'n' => return None,
         b'%' => out.text.push(T::from(b'%')),
         // Not a conversion: what follows the sign is printed as it is.
         _ => {
@@ -112,7 +124,7 @@ fn conversion<'a, T: Copy + From<u8> + Into<u32>>(tail: &'a [T], wide: bool, out
             out.text.push(*letter);
         }
     }
-    rest
+    Some(rest)
 }
 
 #[cfg(test)]
@@ -121,7 +133,7 @@ mod tests {
 
     fn check(wide: bool, cases: &[(&str, &str)]) {
         for (format, expected) in cases {
-            let text = rewrite(format.as_bytes(), wide).text;
+            let text = rewrite(format.as_bytes(), wide).unwrap().text;
             let (nul, text) = text.split_last().unwrap();
             assert_eq!((*nul, std::str::from_utf8(text).unwrap()), (0, *expected), "{format}");
         }
@@ -141,7 +153,7 @@ mod tests {
                 ("%lld %08llx", "%lld %08llx"),
                 ("%hu %hhd %zu %td %ju", "%hu %hhd %zu %td %ju"),
                 ("%*d %.*f %-8.3e %Lf %lf", "%*d %.*f %-8.3e %Lf %f"),
-                ("%p", "%p"),
+                ("%p %-20p %.3p", "%.16llX %-20.16llX %.16llX"),
             ],
         );
     }
@@ -176,12 +188,20 @@ mod tests {
             ("%s %c", true, false),
             ("%hs", true, true),
         ] {
-            assert_eq!(rewrite(format.as_bytes(), wide).mixes_widths, mixes, "{format} {wide}");
+            assert_eq!(rewrite(format.as_bytes(), wide).unwrap().mixes_widths, mixes, "{format} {wide}");
         }
     }
 
     #[test]
     fn what_is_no_conversion_is_printed_as_it_is() {
         check(false, &[("100%", "100"), ("%y", "y"), ("%", ""), ("%-5", ""), ("\u{fc}%d", "\u{fc}%d")]);
+    }
+
+    #[test]
+    fn writing_to_memory_is_refused() {
+        for format in ["%n", "%d %hhn", "%I64n", "%5ln"] {
+            assert_eq!(rewrite(format.as_bytes(), false), None, "{format}");
+        }
+        assert!(rewrite(b"%%n", false).is_some());
     }
 }

@@ -2,9 +2,11 @@
 
 pub mod file;
 pub mod format;
+pub mod number;
 pub mod print;
 pub mod start;
 pub mod string;
+pub(crate) mod va_list;
 
 /// Sets the C library's `errno`.
 pub(crate) fn set_errno(code: i32) {

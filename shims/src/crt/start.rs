@@ -85,6 +85,22 @@ mod tests {
         7
     }
 
+    unsafe extern "C" fn broken(argc: c_int, argv: *mut *mut Wchar, _envp: *mut *mut Wchar) -> c_int {
+        // SAFETY: one argument.
+        assert_eq!(unsafe { text::wide(*argv) }, Some(&[0x61, 0xFFFD, 0x62, 0xFFFD][..]));
+        // A program may modify its arguments.
+        // SAFETY: as above.
+        unsafe { **argv = 0x41 };
+        argc
+    }
+
+    #[test]
+    fn what_is_no_utf8_becomes_a_replacement_character() {
+        let argv = [c"a\xFFb\xE4\xBD".as_ptr(), std::ptr::null()];
+        // SAFETY: NULL-terminated arrays of strings; no environment.
+        assert_eq!(unsafe { ndw_run_wmain(argv.as_ptr(), std::ptr::null(), broken) }, 1);
+    }
+
     #[test]
     fn arguments_arrive_as_wide_strings() {
         let argv = [c"program".as_ptr(), c"gr\u{fc}n \u{1F600}".as_ptr(), std::ptr::null()];

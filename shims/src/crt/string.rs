@@ -1,10 +1,10 @@
-//! Bounded copies (`strcpy_s` and its family), comparison without case, numbers from and to wide strings.
+//! Bounded copies (`strcpy_s` and its family), comparison without case.
 //!
 //! Where Windows would call the invalid-parameter handler and end the program, these return the error.
 
 use super::print::TRUNCATE;
 use super::set_errno;
-use crate::text::{self, Wchar};
+use crate::text::Wchar;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -32,6 +32,12 @@ impl Unit for Wchar {
     }
 }
 
+/// An error is the result, and `errno` too.
+fn failed(error: c_int) -> c_int {
+    set_errno(error);
+    error
+}
+
 /// The length of a string, looked for in at most `limit` units.
 ///
 /// # Safety
@@ -47,7 +53,7 @@ unsafe fn length<T: Unit>(text: *const T, limit: usize) -> usize {
 /// `target` is NULL or has room for `size` units, `source` is NULL or a string of `count` units or with a NUL.
 unsafe fn copy<T: Unit>(target: *mut T, size: usize, start: usize, source: *const T, count: usize) -> c_int {
     if target.is_null() || size == 0 {
-        return libc::EINVAL;
+        return failed(libc::EINVAL);
     }
     let room = size - start - 1;
     let (copied, result) = if source.is_null() {
@@ -69,10 +75,18 @@ unsafe fn copy<T: Unit>(target: *mut T, size: usize, start: usize, source: *cons
                 std::ptr::copy(source, target.add(start), n);
                 target.add(start + n).write(T::default());
             }
-            None => target.write(T::default()),
+            None => {
+                target.write(T::default());
+                return failed(result);
+            }
         }
     }
     result
+}
+
+/// What `strncpy_s` and `strncat_s` copy from: a count of zero reads nothing, so NULL will do.
+fn counted<T: Unit>(source: *const T, count: usize, nothing: &T) -> *const T {
+    if count == 0 && source.is_null() { nothing } else { source }
 }
 
 /// As [`copy`], behind the string that the target holds.
@@ -80,21 +94,24 @@ unsafe fn copy<T: Unit>(target: *mut T, size: usize, start: usize, source: *cons
 /// # Safety
 /// As for [`copy`].
 unsafe fn append<T: Unit>(target: *mut T, size: usize, source: *const T, count: usize) -> c_int {
+    if count == 0 && target.is_null() && size == 0 {
+        return 0;
+    }
     if target.is_null() || size == 0 {
-        return libc::EINVAL;
+        return failed(libc::EINVAL);
     }
     // SAFETY: the target has `size` units.
     let start = unsafe { length(target, size) };
     if start == size {
         // SAFETY: as above.
         unsafe { target.write(T::default()) };
-        return libc::EINVAL;
+        return failed(libc::EINVAL);
     }
     // SAFETY: passed on.
-    unsafe { copy(target, size, start, source, count) }
+    unsafe { copy(target, size, start, counted(source, count, &T::default()), count) }
 }
 
-/// `strncpy_s` and `wcsncpy_s`: an empty target is fine when nothing is to be copied.
+/// `strncpy_s` and `wcsncpy_s`: no target is fine when nothing is to be copied.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -102,9 +119,8 @@ unsafe fn copy_counted<T: Unit>(target: *mut T, size: usize, source: *const T, c
     if count == 0 && target.is_null() && size == 0 {
         return 0;
     }
-    let source = if count == 0 && source.is_null() { &T::default() } else { source };
-    // SAFETY: passed on; a count of zero reads nothing.
-    unsafe { copy(target, size, 0, source, count) }
+    // SAFETY: passed on.
+    unsafe { copy(target, size, 0, counted(source, count, &T::default()), count) }
 }
 
 /// Compares without regard to case: the difference of the first units that differ.
@@ -127,33 +143,6 @@ unsafe fn compare<T: Unit>(a: *const T, b: *const T, count: usize) -> c_int {
         }
     }
     0
-}
-
-/// The number that a wide string starts with, at most `max` and at least `-max - 1`; 0 for none.
-///
-/// # Safety
-/// `text` is NULL or terminated.
-unsafe fn number(text: *const Wchar, max: i64) -> i64 {
-    // SAFETY: passed on.
-    let Some(text) = (unsafe { text::string_from_wide(text) }) else {
-        set_errno(libc::EINVAL);
-        return 0;
-    };
-    let text = text.trim_start();
-    let (negative, digits) = match text.strip_prefix(['-', '+']) {
-        Some(digits) => (text.starts_with('-'), digits),
-        None => (false, text),
-    };
-    let value = digits
-        .chars()
-        .map_while(|c| c.to_digit(10))
-        .fold(0i128, |value, digit| (value * 10 + i128::from(digit)).min(i128::from(i64::MAX) + 1));
-    let signed = if negative { -value } else { value };
-    let clamped = signed.clamp(-i128::from(max) - 1, i128::from(max));
-    if clamped != signed {
-        set_errno(libc::ERANGE);
-    }
-    clamped as i64
 }
 
 /// A copy of a string in memory from `malloc`; NULL for NULL.
@@ -184,13 +173,13 @@ unsafe fn move_bytes(target: *mut c_void, size: usize, source: *const c_void, co
         return 0;
     }
     if target.is_null() {
-        return libc::EINVAL;
+        return failed(libc::EINVAL);
     }
     // SAFETY: the caller vouches for the sizes, and `count` bytes fit where they are copied.
     unsafe {
         if source.is_null() || size < count {
             target.cast::<u8>().write_bytes(0, size);
-            return if source.is_null() { libc::EINVAL } else { libc::ERANGE };
+            return failed(if source.is_null() { libc::EINVAL } else { libc::ERANGE });
         }
         std::ptr::copy(source.cast::<u8>(), target.cast(), count);
     }
@@ -229,35 +218,8 @@ entry_points! {
     ndw__wcsicmp(a: Wide, b: Wide) -> c_int = compare(a, b, usize::MAX), "`_wcsicmp`.";
     ndw__strnicmp(a: Text, b: Text, count: usize) -> c_int = compare(a, b, count), "`_strnicmp`.";
     ndw__wcsnicmp(a: Wide, b: Wide, count: usize) -> c_int = compare(a, b, count), "`_wcsnicmp`.";
-    ndw__wtoi(text: Wide) -> c_int = number(text, i32::MAX.into()) as c_int, "`_wtoi`.";
-    ndw__wtol(text: Wide) -> i32 = number(text, i32::MAX.into()) as i32, "`_wtol`: a Windows `long`, so 32 bits.";
-    ndw__wtoi64(text: Wide) -> i64 = number(text, i64::MAX), "`_wtoi64`.";
     ndw__strdup(text: *const u8) -> *mut u8 = duplicate(text), "`_strdup`.";
     ndw__wcsdup(text: Wide) -> WideBuffer = duplicate(text), "`_wcsdup`.";
-}
-
-/// `_itow`: only base 10 has a sign.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw__itow(value: c_int, buffer: *mut Wchar, radix: c_int) -> *mut Wchar {
-    let Some(radix @ 2..=36) = u32::try_from(radix).ok().filter(|_| !buffer.is_null()) else {
-        set_errno(libc::EINVAL);
-        return buffer;
-    };
-    let negative = radix == 10 && value < 0;
-    let mut rest = if negative { value.unsigned_abs() } else { value as u32 };
-    let mut text = Vec::new();
-    loop {
-        text.extend(char::from_digit(rest % radix, radix).map(u32::from));
-        rest /= radix;
-        if rest == 0 {
-            break;
-        }
-    }
-    text.extend(negative.then_some(u32::from('-')));
-    text.reverse();
-    // SAFETY: the function's contract: the buffer is large enough for any number in the base (33 characters).
-    unsafe { text::store(&text, buffer, 34) };
-    buffer
 }
 
 /// Keeps the narrow signatures honest: `char` is one byte.
@@ -266,7 +228,7 @@ const _: () = assert!(size_of::<c_char>() == size_of::<u8>());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::w;
+    use crate::text::{self, w};
     use std::ptr::null;
 
     const FRESH: [u8; 6] = *b"??????";
@@ -309,6 +271,20 @@ mod tests {
             assert_eq!(on(b"", |to| ndw_strncpy_s(to, 4, c(c"abcdef"), TRUNCATE)), (STRUNCATE, *b"abc\0??"));
             assert_eq!(on(b"", |to| ndw_strncpy_s(to, 4, c(c"ab"), TRUNCATE)), (0, *b"ab\0???"));
             assert_eq!(ndw_strncpy_s(null_mut(), 0, null(), 0), 0);
+            // Nothing to be copied leaves an empty string, an error too, and only an error is in `errno`.
+            set_errno(0);
+            assert_eq!(on(b"ab\0", |to| ndw_strncpy_s(to, 4, null(), 0)), (0, *b"\0b\0???"));
+            assert_eq!(on(b"", |to| ndw_strncpy_s(to, 4, c(c"abcdef"), TRUNCATE)), (STRUNCATE, *b"abc\0??"));
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(0));
+            assert_eq!(on(b"ab\0", |to| ndw_strncpy_s(to, 4, null(), 1)), (libc::EINVAL, *b"\0b\0???"));
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+            assert_eq!(on(b"", |to| ndw_strncpy_s(to, 0, c(c"a"), 0)), (libc::EINVAL, FRESH));
+            assert_eq!(on(b"", |to| ndw_strncpy_s(to, 1, c(c"a"), TRUNCATE)), (STRUNCATE, *b"\0?????"));
+            let mut wide = [9; 3];
+            assert_eq!(ndw_wcsncpy_s(wide.as_mut_ptr(), 3, w("abc").as_ptr(), 3), libc::ERANGE);
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ERANGE));
+            assert_eq!((wide, ndw_wcsncpy_s(wide.as_mut_ptr(), 3, w("abc").as_ptr(), 2)), ([0, 9, 9], 0));
+            assert_eq!(wide[..], w("ab")[..]);
         }
     }
 
@@ -319,6 +295,10 @@ mod tests {
             assert_eq!(on(b"ab\0", |to| ndw_strcat_s(to, 5, c(c"cd"))), (0, *b"abcd\0?"));
             assert_eq!(on(b"ab\0", |to| ndw_strcat_s(to, 4, c(c"cd"))), (libc::ERANGE, *b"\0b\0???"));
             assert_eq!(on(b"", |to| ndw_strcat_s(to, 6, c(c"cd"))), (libc::EINVAL, *b"\0?????"));
+            assert_eq!(on(b"ab\0", |to| ndw_strcat_s(to, 4, null())), (libc::EINVAL, *b"\0b\0???"));
+            assert_eq!(ndw_strcat_s(null_mut(), 4, c(c"")), libc::EINVAL);
+            assert_eq!(on(b"ab\0", |to| ndw_strncat_s(to, 3, null(), 0)), (0, *b"ab\0???"));
+            assert_eq!(ndw_strncat_s(null_mut(), 0, null(), 0), 0);
             assert_eq!(on(b"ab\0", |to| ndw_strncat_s(to, 4, c(c"cdef"), 1)), (0, *b"abc\0??"));
             assert_eq!(
                 on(b"ab\0", |to| ndw_strncat_s(to, 4, c(c"cdef"), TRUNCATE)),
@@ -352,44 +332,6 @@ mod tests {
             assert!(ndw__wcsnicmp(w("ab").as_ptr(), w("ac").as_ptr(), 9) < 0);
             assert_ne!(ndw__wcsicmp(w("\u{c4}").as_ptr(), w("\u{e4}").as_ptr()), 0);
             assert_eq!(ndw__wcsicmp(null(), w("").as_ptr()), COMPARE_ERROR);
-        }
-    }
-
-    #[test]
-    fn numbers_stop_at_the_first_other_character_and_at_the_limits() {
-        for (text, number) in [
-            ("42", 42),
-            (" \t-17x9", -17),
-            ("+5", 5),
-            ("", 0),
-            ("x", 0),
-            ("- 1", 0),
-            ("99999999999", i32::MAX),
-            ("-99999999999", i32::MIN),
-        ] {
-            // SAFETY: see above.
-            unsafe {
-                assert_eq!(ndw__wtol(w(text).as_ptr()), number, "{text:?}");
-                assert_eq!(ndw__wtoi(w(text).as_ptr()), number, "{text:?}");
-            }
-        }
-        // SAFETY: see above.
-        unsafe {
-            assert_eq!(ndw__wtoi64(w("99999999999").as_ptr()), 99_999_999_999);
-            let endless = "9".repeat(60);
-            assert_eq!(ndw__wtoi64(w(&endless).as_ptr()), i64::MAX);
-            assert_eq!(ndw__wtoi64(w(&format!("-{endless}")).as_ptr()), i64::MIN);
-            assert_eq!(ndw__wtol(null()), 0);
-        }
-    }
-
-    #[test]
-    fn numbers_in_any_base() {
-        for (value, radix, text) in [(-12, 10, "-12"), (0, 10, "0"), (-1, 16, "ffffffff"), (5, 2, "101")] {
-            let mut buffer = [0; 34];
-            // SAFETY: see above.
-            let text_of = unsafe { text::wide(ndw__itow(value, buffer.as_mut_ptr(), radix)) };
-            assert_eq!(text::from_wide(text_of.unwrap()), text);
         }
     }
 

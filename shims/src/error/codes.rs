@@ -77,6 +77,7 @@ codes! { WIN32_TEXTS:
     ERROR_NO_DATA = 232, "The pipe is being closed";
     ERROR_PIPE_NOT_CONNECTED = 233, "Nobody is at the other end of the pipe";
     ERROR_MORE_DATA = 234, "There is more data than fits";
+    ERROR_NO_WORK_DONE = 235, "There was nothing to do";
     WAIT_TIMEOUT = 258, "The wait timed out";
     ERROR_NO_MORE_ITEMS = 259, "There are no more items";
     ERROR_NOT_OWNER = 288, "The caller does not own the object";

@@ -1,5 +1,6 @@
-//! `FormatMessage`: texts for Win32 and Winsock errors, NTSTATUS and ND statuses, and errnos.
+//! `FormatMessage`: texts for Win32 and Winsock errors, NTSTATUS and ND statuses, and errnos; and the program's own.
 
+use super::inserts::{Inserts, expand};
 use super::status;
 use super::*;
 use crate::memory::heap::ndw_LocalAlloc;
@@ -8,13 +9,17 @@ use std::ffi::{CStr, c_char, c_void};
 
 /// `FORMAT_MESSAGE_ALLOCATE_BUFFER`.
 pub const FORMAT_MESSAGE_ALLOCATE_BUFFER: u32 = 0x100;
+/// `FORMAT_MESSAGE_IGNORE_INSERTS`.
+pub const FORMAT_MESSAGE_IGNORE_INSERTS: u32 = 0x200;
 /// `FORMAT_MESSAGE_FROM_STRING`.
 pub const FORMAT_MESSAGE_FROM_STRING: u32 = 0x400;
 /// `FORMAT_MESSAGE_FROM_HMODULE`.
 pub const FORMAT_MESSAGE_FROM_HMODULE: u32 = 0x800;
 /// `FORMAT_MESSAGE_FROM_SYSTEM`.
 pub const FORMAT_MESSAGE_FROM_SYSTEM: u32 = 0x1000;
-/// `FORMAT_MESSAGE_MAX_WIDTH_MASK`: no line breaks.
+/// `FORMAT_MESSAGE_ARGUMENT_ARRAY`.
+pub const FORMAT_MESSAGE_ARGUMENT_ARRAY: u32 = 0x2000;
+/// `FORMAT_MESSAGE_MAX_WIDTH_MASK`: the bits that tell the width of a line; all of them: no width.
 pub const FORMAT_MESSAGE_MAX_WIDTH_MASK: u32 = 0xFF;
 
 fn win32_text(code: u32) -> Option<&'static str> {
@@ -42,17 +47,33 @@ pub fn describe(code: u32) -> Option<String> {
         .or_else(|| errno_text(code))
 }
 
-fn format(flags: u32, code: u32) -> Result<String, u32> {
-    // Inserts serve texts that the program brings itself.
-    if flags & FORMAT_MESSAGE_FROM_STRING != 0 {
-        return Err(ERROR_NOT_SUPPORTED);
-    }
-    if flags & (FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_FROM_HMODULE) == 0 {
+/// The message that is asked for. `source` is the program's own text.
+///
+/// # Safety
+/// `arguments` are those of the text.
+unsafe fn format(
+    flags: u32,
+    source: impl FnOnce() -> Option<String>,
+    code: u32,
+    wide: bool,
+    arguments: *mut c_void,
+) -> Result<String, u32> {
+    let width = flags & FORMAT_MESSAGE_MAX_WIDTH_MASK;
+    let (text, inserts) = if flags & FORMAT_MESSAGE_FROM_STRING != 0 {
+        let text = source().ok_or(ERROR_INVALID_PARAMETER)?;
+        let array = flags & FORMAT_MESSAGE_ARGUMENT_ARRAY != 0;
+        let ignored = flags & FORMAT_MESSAGE_IGNORE_INSERTS != 0;
+        // SAFETY: the caller vouches for the arguments.
+        (text, (!ignored).then(|| unsafe { Inserts::new(arguments, array, wide) }))
+    } else if flags & (FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_FROM_HMODULE) != 0 {
+        (describe(code).ok_or(ERROR_MR_MID_NOT_FOUND)? + ".\r\n", None)
+    } else {
         return Err(ERROR_INVALID_PARAMETER);
+    };
+    match expand(&text, width, inserts)? {
+        message if message.is_empty() => Err(ERROR_NO_WORK_DONE),
+        message => Ok(message),
     }
-    let text = describe(code).ok_or(ERROR_MR_MID_NOT_FOUND)?;
-    let one_line = flags & FORMAT_MESSAGE_MAX_WIDTH_MASK == FORMAT_MESSAGE_MAX_WIDTH_MASK;
-    Ok(text + if one_line { ". " } else { ".\r\n" })
 }
 
 /// Puts a message where the caller wants it: its length, 0 on errors.
@@ -67,7 +88,8 @@ unsafe fn deliver<T: Copy + Default>(
 ) -> u32 {
     let delivered = message.and_then(|message| {
         if buffer.is_null() {
-            return Err(ERROR_INVALID_PARAMETER);
+            let allocated = flags & FORMAT_MESSAGE_ALLOCATE_BUFFER != 0;
+            return Err(if allocated { ERROR_NOT_ENOUGH_MEMORY } else { ERROR_INVALID_PARAMETER });
         }
         let (target, room) = if flags & FORMAT_MESSAGE_ALLOCATE_BUFFER != 0 {
             let room = (size as usize).max(message.len() + 1);
@@ -91,40 +113,47 @@ unsafe fn deliver<T: Copy + Default>(
     })
 }
 
-/// `FormatMessageW`: system messages only, in English.
+/// `FormatMessageW`: the program's own text, or a system message in English.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_FormatMessageW(
     flags: u32,
-    _source: *const c_void,
+    source: *const c_void,
     code: u32,
     _language: u32,
     buffer: *mut Wchar,
     size: u32,
-    _arguments: *mut c_void,
+    arguments: *mut c_void,
 ) -> u32 {
     // SAFETY: the function's contract.
-    unsafe { deliver(format(flags, code).map(|message| text::to_wide(&message)), flags, buffer, size) }
+    unsafe {
+        let message = format(flags, || text::string_from_wide(source.cast()), code, true, arguments);
+        deliver(message.map(|message| text::to_wide(&message)), flags, buffer, size)
+    }
 }
 
-/// `FormatMessageA`: system messages only, in English.
+/// `FormatMessageA`: the program's own text, or a system message in English.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_FormatMessageA(
     flags: u32,
-    _source: *const c_void,
+    source: *const c_void,
     code: u32,
     _language: u32,
     buffer: *mut c_char,
     size: u32,
-    _arguments: *mut c_void,
+    arguments: *mut c_void,
 ) -> u32 {
     // SAFETY: the function's contract.
-    unsafe { deliver(format(flags, code).map(String::into_bytes), flags, buffer.cast(), size) }
+    unsafe {
+        let message = format(flags, || text::string_from_narrow(source.cast()), code, false, arguments);
+        deliver(message.map(String::into_bytes), flags, buffer.cast(), size)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::heap::ndw_LocalFree;
+    use crate::text::w;
     use std::ptr::{null, null_mut};
 
     const SYSTEM: u32 = FORMAT_MESSAGE_FROM_SYSTEM;
@@ -156,12 +185,13 @@ mod tests {
     fn messages_end_like_those_of_windows() {
         assert_eq!(message(SYSTEM, 258, 128).1, "The wait timed out.\r\n");
         assert_eq!(message(SYSTEM | FORMAT_MESSAGE_MAX_WIDTH_MASK, 258, 128).1, "The wait timed out. ");
+        assert_eq!(message(SYSTEM | 9, 258, 128).1, "The wait\r\ntimed\r\nout. ");
         assert_eq!(message(SYSTEM, 258, 22).0, 21);
         for (flags, code, room, error) in [
             (SYSTEM, 258, 21, ERROR_INSUFFICIENT_BUFFER),
             (SYSTEM, 0xDEAD_BEEF, 128, ERROR_MR_MID_NOT_FOUND),
             (0, 258, 128, ERROR_INVALID_PARAMETER),
-            (FORMAT_MESSAGE_FROM_STRING, 258, 128, ERROR_NOT_SUPPORTED),
+            (FORMAT_MESSAGE_FROM_STRING, 258, 128, ERROR_INVALID_PARAMETER),
         ] {
             assert_eq!(message(flags, code, room).0, 0);
             assert_eq!(last_error(), error);
@@ -182,7 +212,54 @@ mod tests {
                 (message.len(), "The peer refused the connection.\r\n")
             );
             assert!(ndw_LocalFree(allocated.cast()).is_null());
+            // The size is the least one then.
+            ndw_FormatMessageW(flags, null(), 87, 0, target, 1000, null_mut());
+            allocated.add(999).write(0);
+            assert!(ndw_LocalFree(allocated.cast()).is_null());
             assert_eq!(ndw_FormatMessageW(flags, null(), 87, 0, null_mut(), 0, null_mut()), 0);
+            assert_eq!(last_error(), ERROR_NOT_ENOUGH_MEMORY);
+            assert_eq!(ndw_FormatMessageW(SYSTEM, null(), 87, 0, null_mut(), 9, null_mut()), 0);
+            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+        }
+    }
+
+    #[test]
+    fn texts_of_the_program_in_either_width() {
+        const STRING: u32 = FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ARGUMENT_ARRAY;
+        let (name, number) = (w("w\u{fc}rfel"), 7u64);
+        let arguments = [name.as_ptr() as u64, number];
+        let mut wide = [0; 64];
+        // SAFETY: the texts are terminated and fit their arguments.
+        unsafe {
+            let list = arguments.as_ptr().cast_mut().cast();
+            let length = ndw_FormatMessageW(
+                STRING,
+                w("%1: %2!03d!%n").as_ptr().cast(),
+                0,
+                0,
+                wide.as_mut_ptr(),
+                64,
+                list,
+            );
+            assert_eq!(text::from_wide(&wide[..length as usize]), "w\u{fc}rfel: 007\r\n");
+            let mut narrow = [0u8; 64];
+            let target = narrow.as_mut_ptr().cast();
+            let length = ndw_FormatMessageA(STRING, c"%1!S!".as_ptr().cast(), 0, 0, target, 64, list);
+            assert_eq!(&narrow[..length as usize], "w\u{fc}rfel".as_bytes());
+            // Nothing is a failure, and leaves the buffer alone.
+            for (text, error) in
+                [(c"", ERROR_NO_WORK_DONE), (c"%0", ERROR_NO_WORK_DONE), (c"a%", ERROR_INVALID_PARAMETER)]
+            {
+                assert_eq!(ndw_FormatMessageA(STRING, text.as_ptr().cast(), 0, 0, target, 64, list), 0);
+                assert_eq!((last_error(), narrow[0]), (error, b'w'), "{text:?}");
+            }
+            // An insert needs arguments, unless inserts are ignored.
+            let text = c"%1".as_ptr().cast();
+            assert_eq!(ndw_FormatMessageA(STRING, text, 0, 0, target, 64, null_mut()), 0);
+            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+            let ignoring = STRING | FORMAT_MESSAGE_IGNORE_INSERTS;
+            assert_eq!(ndw_FormatMessageA(ignoring, text, 0, 0, target, 64, null_mut()), 2);
+            assert_eq!(&narrow[..3], b"%1\0");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Winsock and Win32 share one slot, as on Windows: `WSAGetLastError` is `GetLastError`.
 
 mod codes;
+mod inserts;
 mod message;
 mod status;
 

@@ -65,19 +65,17 @@ impl Drop for Utf8Scope {
     }
 }
 
-/// Rewrites a narrow format; `None` (and `EINVAL`) for NULL.
+/// Rewrites a narrow format; `None` (and `EINVAL`) for NULL and for a format that is refused.
 ///
 /// # Safety
 /// `format` is NULL or a terminated string.
 unsafe fn narrow_format(format: *const c_char) -> Option<Format<u8>> {
     // SAFETY: passed on.
-    match unsafe { text::narrow(format) } {
-        Some(format) => Some(rewrite(format, false)),
-        None => {
-            set_errno(libc::EINVAL);
-            None
-        }
+    let format = unsafe { text::narrow(format) }.and_then(|format| rewrite(format, false));
+    if format.is_none() {
+        set_errno(libc::EINVAL);
     }
+    format
 }
 
 /// Formats narrow text into a buffer as C99 says: cut to fit, terminated, the full length returned.
@@ -92,17 +90,16 @@ unsafe fn format_narrow(buffer: *mut c_char, size: usize, format: *const c_char,
     unsafe { vsnprintf(buffer, size, format.text.as_ptr().cast(), args) }
 }
 
-/// Formats wide text; `None` when the format is NULL or an argument cannot be converted.
+/// Formats wide text; `None` when the format is NULL or refused, or an argument cannot be converted.
 ///
 /// # Safety
 /// `format` is NULL or terminated; `args` fit the format.
-unsafe fn format_wide(format: *const Wchar, args: VaList) -> Option<Vec<Wchar>> {
+pub(crate) unsafe fn format_wide(format: *const Wchar, args: VaList) -> Option<Vec<Wchar>> {
     // SAFETY: passed on.
-    let Some(format) = (unsafe { text::wide(format) }) else {
+    let Some(format) = (unsafe { text::wide(format) }).and_then(|format| rewrite(format, true)) else {
         set_errno(libc::EINVAL);
         return None;
     };
-    let format = rewrite(format, true);
     let (mut data, mut length) = (null_mut(), 0);
     let _utf8 = Utf8Scope::enter(format.mixes_widths);
     // SAFETY: both locations outlive the stream; the rewritten format takes the caller's arguments; the buffer is
@@ -144,23 +141,43 @@ enum Overflow {
     Empty,
 }
 
-/// Puts formatted text into a buffer; its length, or -1 when it did not fit.
+/// Puts formatted text into a buffer; its length, or -1 when it did not fit or there is none.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `size` units.
-unsafe fn fill<T: Copy + Default>(buffer: *mut T, size: usize, text: &[T], overflow: Overflow) -> c_int {
+unsafe fn fill<T: Copy + Default>(
+    buffer: *mut T,
+    size: usize,
+    text: Option<&[T]>,
+    overflow: Overflow,
+) -> c_int {
+    let Some(text) = text else {
+        if matches!(overflow, Overflow::Empty) && !buffer.is_null() && size != 0 {
+            // SAFETY: room for one unit at least.
+            unsafe { buffer.write(T::default()) };
+        }
+        return -1;
+    };
     // SAFETY: passed on.
     if unsafe { text::store(text, buffer, size) } {
         return text.len() as c_int;
     }
     if buffer.is_null() || size == 0 {
-        let asks_for_the_length = matches!(overflow, Overflow::Fill) && buffer.is_null() && size == 0;
-        return if asks_for_the_length { text.len() as c_int } else { -1 };
+        if matches!(overflow, Overflow::Fill) && buffer.is_null() && size == 0 {
+            return text.len() as c_int;
+        }
+        if buffer.is_null() || matches!(overflow, Overflow::Empty) {
+            set_errno(libc::EINVAL);
+        }
+        return -1;
     }
     let kept = match overflow {
         Overflow::Cut => size - 1,
         Overflow::Fill => size.min(text.len()),
-        Overflow::Empty => 0,
+        Overflow::Empty => {
+            set_errno(libc::ERANGE);
+            0
+        }
     };
     // SAFETY: no more than `size` units of the buffer and of the text's length are touched.
     unsafe {
@@ -177,7 +194,7 @@ unsafe fn fill<T: Copy + Default>(buffer: *mut T, size: usize, text: &[T], overf
 ///
 /// # Safety
 /// `format` is NULL or terminated; `args` fit the format.
-unsafe fn format_owned(format: *const c_char, args: VaList) -> Option<Vec<u8>> {
+pub(crate) unsafe fn format_owned(format: *const c_char, args: VaList) -> Option<Vec<u8>> {
     unsafe extern "C" {
         fn vasprintf(result: *mut *mut c_char, format: *const c_char, args: VaList) -> c_int;
     }
@@ -194,11 +211,26 @@ unsafe fn format_owned(format: *const c_char, args: VaList) -> Option<Vec<u8>> {
     }
 }
 
-/// The bounds of `_vsnprintf_s` and its wide sibling: how much of `text` may go into the buffer, and what to do
-/// with the rest.
-fn bounded<T>(text: &[T], size: usize, count: usize) -> (&[T], bool) {
+/// What `_vsnprintf_s` and its wide sibling do with formatted text: at most `count` units go into the buffer, or what
+/// fits with `_TRUNCATE`; -1 when something was cut.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` units.
+unsafe fn fill_bounded<T: Copy + Default>(
+    buffer: *mut T,
+    size: usize,
+    count: usize,
+    text: Option<&[T]>,
+) -> c_int {
+    if buffer.is_null() && size == 0 && count == 0 && text.is_some() {
+        return 0;
+    }
     let limit = if count == TRUNCATE { size.saturating_sub(1) } else { count };
-    (&text[..limit.min(text.len())], limit < text.len())
+    let cut = text.is_some_and(|text| limit < text.len());
+    let text = text.map(|text| &text[..limit.min(text.len())]);
+    // SAFETY: passed on.
+    let stored = unsafe { fill(buffer, size, text, Overflow::Empty) };
+    if cut { -1 } else { stored }
 }
 
 /// `vprintf`.
@@ -253,7 +285,7 @@ pub unsafe extern "C" fn ndw__vsnprintf(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    unsafe { format_owned(format, args).map_or(-1, |text| fill(buffer.cast(), size, &text, Overflow::Fill)) }
+    unsafe { fill(buffer.cast(), size, format_owned(format, args).as_deref(), Overflow::Fill) }
 }
 
 /// `vsprintf_s`: an empty string and -1 when the text does not fit.
@@ -265,7 +297,7 @@ pub unsafe extern "C" fn ndw_vsprintf_s(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    unsafe { format_owned(format, args).map_or(-1, |text| fill(buffer.cast(), size, &text, Overflow::Empty)) }
+    unsafe { fill(buffer.cast(), size, format_owned(format, args).as_deref(), Overflow::Empty) }
 }
 
 /// `_vsnprintf_s`: at most `count` characters, or what fits with `_TRUNCATE`; -1 when something was cut.
@@ -278,11 +310,7 @@ pub unsafe extern "C" fn ndw__vsnprintf_s(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    let Some(text) = (unsafe { format_owned(format, args) }) else { return -1 };
-    let (text, cut) = bounded(&text, size, count);
-    // SAFETY: the room is promised by the function's contract.
-    let stored = unsafe { fill(buffer.cast(), size, text, Overflow::Empty) };
-    if cut { -1 } else { stored }
+    unsafe { fill_bounded(buffer.cast(), size, count, format_owned(format, args).as_deref()) }
 }
 
 /// `vwprintf`.
@@ -308,7 +336,7 @@ pub unsafe extern "C" fn ndw_vswprintf(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Cut)) }
+    unsafe { fill(buffer, size, format_wide(format, args).as_deref(), Overflow::Cut) }
 }
 
 /// `_vscwprintf`: the length the text would have.
@@ -327,7 +355,7 @@ pub unsafe extern "C" fn ndw__vsnwprintf(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Fill)) }
+    unsafe { fill(buffer, size, format_wide(format, args).as_deref(), Overflow::Fill) }
 }
 
 /// `vswprintf_s`: an empty string and -1 when the text does not fit.
@@ -339,7 +367,7 @@ pub unsafe extern "C" fn ndw_vswprintf_s(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    unsafe { format_wide(format, args).map_or(-1, |text| fill(buffer, size, &text, Overflow::Empty)) }
+    unsafe { fill(buffer, size, format_wide(format, args).as_deref(), Overflow::Empty) }
 }
 
 /// `_vsnwprintf_s`: at most `count` characters, or what fits with `_TRUNCATE`; -1 when something was cut.
@@ -352,11 +380,7 @@ pub unsafe extern "C" fn ndw__vsnwprintf_s(
     args: VaList,
 ) -> c_int {
     // SAFETY: the function's contract.
-    let Some(text) = (unsafe { format_wide(format, args) }) else { return -1 };
-    let (text, cut) = bounded(&text, size, count);
-    // SAFETY: the room is promised by the function's contract.
-    let stored = unsafe { fill(buffer, size, text, Overflow::Empty) };
-    if cut { -1 } else { stored }
+    unsafe { fill_bounded(buffer, size, count, format_wide(format, args).as_deref()) }
 }
 
 #[cfg(test)]

@@ -1,46 +1,19 @@
 //! Calls with argument lists made by hand, as no variadic function can be called from Rust.
 
 use super::*;
+use crate::crt::va_list::Arguments;
 use crate::text::w;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::FromRawFd;
 
-/// A `va_list` whose arguments all lie on a stack, as if registers had run out: 8 bytes each.
-#[cfg(target_arch = "x86_64")]
-#[repr(C)]
-struct Args {
-    gp_offset: u32,
-    fp_offset: u32,
-    overflow: *const u64,
-    registers: *const u64,
+fn args(stack: &[u64]) -> Arguments {
+    Arguments::on_stack(stack)
 }
 
-#[cfg(target_arch = "x86_64")]
-fn args(stack: &[u64]) -> Args {
-    Args { gp_offset: 48, fp_offset: 176, overflow: stack.as_ptr(), registers: std::ptr::null() }
-}
-
-/// As above, after the AArch64 procedure call standard.
-#[cfg(target_arch = "aarch64")]
-#[repr(C)]
-struct Args {
-    stack: *const u64,
-    general_top: *const u64,
-    vector_top: *const u64,
-    general_offset: i32,
-    vector_offset: i32,
-}
-
-#[cfg(target_arch = "aarch64")]
-fn args(stack: &[u64]) -> Args {
-    let none = std::ptr::null();
-    Args { stack: stack.as_ptr(), general_top: none, vector_top: none, general_offset: 0, vector_offset: 0 }
-}
-
-fn list(args: &mut Args) -> VaList {
-    (&raw mut *args).cast()
+fn list(args: &mut Arguments) -> VaList {
+    args.list()
 }
 
 fn narrow(format: &str, stack: &[u64]) -> String {
@@ -146,6 +119,52 @@ fn truncation_can_be_asked_for() {
         };
         assert_eq!((n, &buffer), (result, expected), "{size} {count}");
     }
+    // SAFETY: nothing is written.
+    unsafe {
+        let (f, mut list_of) = (c"%s".as_ptr(), args(&[text]));
+        assert_eq!(ndw__vsnprintf_s(null_mut(), 0, 0, f, list(&mut list_of)), 0);
+        assert_eq!(ndw__vsnprintf_s(null_mut(), 4, 0, f, list(&mut args(&[text]))), -1);
+    }
+}
+
+#[test]
+fn bounded_functions_say_in_errno_what_is_wrong() {
+    let text = c"abcd".as_ptr() as u64;
+    let mut buffer = [b'?' as c_char; 6];
+    let mut run = |to_nowhere: bool, size: usize, format: *const c_char| {
+        set_errno(0);
+        let target = if to_nowhere { null_mut() } else { buffer.as_mut_ptr() };
+        // SAFETY: the buffer has more room than is told.
+        let n = unsafe { ndw_vsprintf_s(target, size, format, list(&mut args(&[text]))) };
+        (n, std::io::Error::last_os_error().raw_os_error(), buffer[0] as u8)
+    };
+    let f = c"%s".as_ptr();
+    assert_eq!(run(true, 6, f), (-1, Some(libc::EINVAL), b'?'));
+    assert_eq!(run(false, 0, f), (-1, Some(libc::EINVAL), b'?'));
+    assert_eq!(run(false, 6, f), (4, Some(0), b'a'));
+    assert_eq!(run(false, 4, f), (-1, Some(libc::ERANGE), 0));
+    assert_eq!(run(false, 6, f), (4, Some(0), b'a'));
+    assert_eq!(run(false, 6, std::ptr::null()), (-1, Some(libc::EINVAL), 0));
+}
+
+#[test]
+fn a_format_cannot_write_to_memory() {
+    let mut written = 7;
+    let stack = [(&raw mut written) as u64];
+    let mut buffer = [b'?' as c_char; 4];
+    // SAFETY: the arguments fit the formats.
+    unsafe {
+        assert_eq!(ndw_vsnprintf(buffer.as_mut_ptr(), 4, c"ab%n".as_ptr(), list(&mut args(&stack))), -1);
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(ndw__vscwprintf(w("ab%n").as_ptr(), list(&mut args(&stack))), -1);
+    }
+    assert_eq!((written, buffer[0] as u8), (7, b'?'));
+}
+
+#[test]
+fn pointers_have_sixteen_digits() {
+    assert_eq!(narrow("%p|%18p|", &[0xAB, 0]), "00000000000000AB|  0000000000000000|");
+    assert_eq!(wide("%p", &[u64::MAX]), "FFFFFFFFFFFFFFFF");
 }
 
 #[test]
