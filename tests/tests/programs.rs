@@ -1,9 +1,9 @@
 //! What Microsoft's sample and test programs came to rely on, beyond the rules of `rules.rs`, as a C program does it.
 
 use ndcompat::Status;
-use ndcompat::types::{Completion, RequestType, Sge};
-use ndcompat_tests::client::{BYTES, Client, DEPTH, Ov, connected, file, open};
-use ndcompat_tests::com::{Com, CompletionQueue, QueuePair, create};
+use ndcompat::types::{Completion, RequestType, Sge, adapter_flags};
+use ndcompat_tests::client::{BYTES, Client, DEPTH, Ov, connected, file, info, listen_on, open};
+use ndcompat_tests::com::{Com, CompletionQueue, MemoryRegion, Overlapping, QueuePair, create};
 use ndcompat_tests::library::Port;
 use ndcompat_tests::{is_siw, shows};
 use std::ffi::c_void;
@@ -152,4 +152,113 @@ fn a_list_of_two_fits_a_queue_pair_made_for_one() {
     assert_eq!(unsafe { active.queue_pair.send(ptr::null_mut(), pieces.as_ptr(), 2, 0) }, Status::SUCCESS);
     assert_eq!((active.result().status, passive.result().status), (Status::SUCCESS, Status::SUCCESS));
     assert_eq!(&passive.memory[..10], b"two pieces");
+}
+
+/// What programs build on without asking: they size their queues by each other's limits, and count messages in credits of
+/// half a queue, where an even depth below 5296 loses one at each turn.
+#[test]
+fn limits_that_programs_build_on() {
+    let info = info(&open());
+    let depth = info.max_completion_queue_depth.min(info.max_receive_queue_depth);
+    assert!(depth % 2 == 1 || depth >= 5296, "{depth}");
+    // Room for all that a queue of results leaves in flight, whichever queue it was sized by.
+    assert!(
+        info.max_receive_queue_depth >= info.max_completion_queue_depth.min(info.max_initiator_queue_depth)
+    );
+    assert!(info.max_receive_queue_depth < u32::MAX, "one more must be too much");
+    assert_ne!(info.adapter_flags & adapter_flags::IN_ORDER_DMA, 0, "who spins on the last byte asks for it");
+    assert!(info.max_initiator_sge >= 2 && info.max_receive_sge >= 2 && info.max_read_sge >= 1, "{info:?}");
+    assert!(info.max_caller_data >= 40 && info.max_callee_data >= 36, "{info:?}");
+    assert!(info.max_registration_size >= 64 << 20 && info.max_transfer_length >= 64 << 20, "{info:?}");
+}
+
+/// Who is done closes the port, and deregisters on the file that completed to it.
+#[test]
+fn a_file_outlives_its_port() {
+    let client = Client::new();
+    let port = Port::on(client.file, 3);
+    let mut ov = Ov::new();
+    // SAFETY: the OVERLAPPED lives until the request completes.
+    unsafe {
+        assert_eq!(client.completion_queue.notify(ANY, ov.ptr()), Status::PENDING);
+        let overlapping: Com<Overlapping> = client.completion_queue.cast().expect("IND2Overlapped");
+        assert_eq!(overlapping.cancel_overlapped_requests(), Status::SUCCESS);
+    }
+    assert!(port.packet(0).is_some());
+    drop(port);
+    // SAFETY: as above.
+    unsafe { assert_eq!(client.region.deregister(ov.ptr()), Status::PENDING) };
+    assert_eq!(ov.wait(&client.region), Status::SUCCESS);
+}
+
+/// As many regions as one likes over the same memory, all at a time, each with tokens of its own.
+#[test]
+fn many_regions_share_memory() {
+    const REGIONS: usize = 500;
+    let client = Client::new();
+    let port = Port::on(client.file, 0);
+    let regions: Vec<Com<MemoryRegion>> = (0..REGIONS)
+        // SAFETY: the arguments are valid.
+        .map(|_| {
+            create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap()
+        })
+        .collect();
+    let mut requests: Vec<Ov> = (0..REGIONS).map(|_| Ov::new()).collect();
+    let packets = || {
+        let mut found: Vec<_> = (0..REGIONS).map(|_| port.packet(20_000).expect("a packet each").1).collect();
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), REGIONS);
+    };
+    // SAFETY: the memory is deregistered before it goes; the requests live until they complete.
+    unsafe {
+        for (region, ov) in regions.iter().zip(&mut requests) {
+            let registered = region.register(client.memory.as_ptr().cast(), BYTES, 7, ov.ptr());
+            assert_eq!(registered, Status::PENDING);
+        }
+        packets();
+        let mut tokens: Vec<_> = regions.iter().map(|region| region.get_local_token()).collect();
+        tokens.sort();
+        tokens.dedup();
+        assert_eq!(tokens.len(), REGIONS);
+        for (region, ov) in regions.iter().zip(&mut requests) {
+            assert_eq!(ov.internal(), Status::SUCCESS);
+            assert_eq!(region.deregister(ov.ptr()), Status::PENDING);
+        }
+    }
+    packets();
+}
+
+/// A server that accepts and leaves at once. On iWARP the end may overtake the answer, and `Connect` fails with it; that is
+/// then an aborted connection, not a bad parameter.
+#[test]
+fn who_accepts_may_leave_at_once() {
+    let adapter = open();
+    for _ in 0..20 {
+        let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+        let (listener, at) = listen_on(&adapter, passive.file);
+        let (mut request, mut connect, mut accept, mut complete) =
+            (Ov::new(), Ov::new(), Ov::new(), Ov::new());
+        assert_eq!(active.bind(), Status::SUCCESS);
+        // SAFETY: all are waited for.
+        unsafe {
+            let connector = passive.connector.as_ptr();
+            assert_eq!(listener.get_connection_request(connector, request.ptr()), Status::PENDING);
+            assert_eq!(active.connect(at, b"", &mut connect), Status::PENDING);
+            assert_eq!(request.wait(&listener), Status::SUCCESS);
+            assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
+            if !is_siw() {
+                assert_eq!(connect.wait(&active.connector), Status::SUCCESS);
+                assert_eq!(active.connector.complete_connect(complete.ptr()), Status::PENDING);
+                assert_eq!(complete.wait(&active.connector), Status::SUCCESS);
+            }
+            assert_eq!(accept.wait(&passive.connector), Status::SUCCESS);
+        }
+        let mut leave = Ov::new();
+        passive.disconnect(&mut leave);
+        let connected = connect.wait(&active.connector);
+        let iwarp = is_siw() && connected == Status::CONNECTION_ABORTED;
+        assert!(connected == Status::SUCCESS || iwarp, "{connected}");
+        leave.wait(&passive.connector);
+    }
 }

@@ -334,6 +334,8 @@ impl Connector {
             }
             let status = match error.raw_os_error() {
                 Some(libc::EINTR) => Status::IO_TIMEOUT,
+                // Nothing that was passed can be wrong by now: the peer or the connection is gone.
+                Some(libc::EINVAL | libc::EPROTO) => Status::CONNECTION_ABORTED,
                 _ => error.into(),
             };
             let after = this.connect_failed(&mut state, status);
