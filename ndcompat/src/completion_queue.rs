@@ -15,7 +15,7 @@ use crate::verbs::{self, RawQueue, bindings::ibv_wc};
 use std::mem::MaybeUninit;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use win32::io::{Canceller, Overlapped, Registration, Source};
+use win32::io::{Canceller, Overlapped, Registration, Source, Which};
 
 /// How many work completions are taken from the device at a time.
 const BATCH: usize = 16;
@@ -93,7 +93,7 @@ impl CompletionQueue {
 
     /// Completes all pending notifications with `ND_CANCELED`, in the order they were asked for.
     pub fn cancel(&self) {
-        self.queue.cancel(None);
+        self.queue.cancel(Which::All);
     }
 
     /// Changes the number of results the queue holds (`Resize`).
@@ -453,8 +453,8 @@ impl Removable for Queue {
 }
 
 impl Canceller for Queue {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        let requests = self.lock_notification().cancel(ov);
+    fn cancel(&self, which: Which) -> usize {
+        let requests = self.lock_notification().cancel(which);
         let count = requests.len();
         for request in requests {
             request.complete(Status::CANCELED.0, 0);

@@ -5,7 +5,7 @@ use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::verbs::{Event, EventKind, Id, SockAddr};
 use std::sync::Arc;
-use win32::io::{Overlapped, Request};
+use win32::io::{Request, Which};
 
 /// Where a connector stands.
 ///
@@ -228,8 +228,8 @@ impl State {
     }
 
     /// Takes the pending request on `ov`, or all of them, to be cancelled.
-    pub(crate) fn take_requests(&mut self, ov: Option<*mut Overlapped>) -> Vec<Request> {
-        let chosen = |request: &Request| ov.is_none_or(|ov| request.overlapped() == ov);
+    pub(crate) fn take_requests(&mut self, which: Which) -> Vec<Request> {
+        let chosen = |request: &Request| request.is_among(which);
         let mut taken: Vec<_> = self.establishing.take_if(|request| chosen(request)).into_iter().collect();
         taken.extend(self.notify.extract_if(.., |request| chosen(request)));
         taken.extend(self.disconnecting.take_if(|request| chosen(request)));

@@ -16,7 +16,7 @@ use crate::removal::Removable;
 use crate::status::{Result, Status};
 use crate::verbs::{Id, SockAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use win32::io::{Canceller, File, Overlapped, Request};
+use win32::io::{Canceller, File, Request, Which};
 
 /// One side of a connection (`IND2Connector`). All methods are thread-safe. Dropping it ends the connection.
 pub struct Connector {
@@ -128,12 +128,12 @@ impl Connector {
 
     /// Completes all pending requests with `ND_CANCELED`. A connection being made is given up.
     pub fn cancel(&self) {
-        Canceller::cancel(self, None);
+        Canceller::cancel(self, Which::All);
     }
 
     /// Gives everything up: the last user of the connector has released it.
     pub fn close(&self) {
-        let cancelled = self.lock().take_requests(None);
+        let cancelled = self.lock().take_requests(Which::All);
         for request in cancelled {
             request.complete(Status::CANCELED.0, 0);
         }
@@ -228,9 +228,9 @@ impl Removable for Connector {
 }
 
 impl Canceller for Connector {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+    fn cancel(&self, which: Which) -> usize {
         let mut state = self.lock();
-        let requests = state.take_requests(ov);
+        let requests = state.take_requests(which);
         let establishing = matches!(state.phase, Phase::Connecting | Phase::Accepting);
         let after = match state.phase {
             Phase::Connecting if state.establishing.is_none() => {

@@ -16,7 +16,7 @@ use crate::verbs::{Id, SockAddr};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use win32::io::{Canceller, File, Overlapped, Request};
+use win32::io::{Canceller, File, Overlapped, Request, Which};
 
 /// Binds a new id to an address that is nobody else's; port 0 takes a free one.
 pub(crate) fn bind(file: &AdapterFile, cookie: usize, address: SockAddr) -> Result<Id> {
@@ -90,8 +90,8 @@ impl Endpoint {
     }
 
     /// Ends a pending `Close`, if it is on `ov`, with `status`; tells how many it were. Called without any lock.
-    pub(crate) fn end_closing(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
-        let request = lock(&self.closing).take_if(|request| ov.is_none_or(|ov| request.overlapped() == ov));
+    pub(crate) fn end_closing(&self, which: Which, status: Status) -> usize {
+        let request = lock(&self.closing).take_if(|request| request.is_among(which));
         request.map_or(0, |request| {
             request.complete(status.0, 0);
             1
@@ -235,7 +235,7 @@ impl SharedEndpoint {
 
     /// Completes a pending `Close` with `ND_CANCELED`. It is closed all the same.
     pub fn cancel(&self) {
-        Canceller::cancel(self, None);
+        Canceller::cancel(self, Which::All);
     }
 
     /// The file that its requests run on.
@@ -252,21 +252,21 @@ impl SharedEndpoint {
         lock(&self.hold).open().cloned().ok_or(Status::INVALID_DEVICE_STATE)
     }
 
-    fn end_closing(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
+    fn end_closing(&self, which: Which, status: Status) -> usize {
         let endpoint = lock(&self.hold).closed();
-        endpoint.map_or(0, |endpoint| endpoint.end_closing(ov, status))
+        endpoint.map_or(0, |endpoint| endpoint.end_closing(which, status))
     }
 }
 
 impl Canceller for SharedEndpoint {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        self.end_closing(ov, Status::CANCELED)
+    fn cancel(&self, which: Which) -> usize {
+        self.end_closing(which, Status::CANCELED)
     }
 }
 
 impl Removable for SharedEndpoint {
     fn device_removed(self: Arc<Self>) {
-        self.end_closing(None, Status::DEVICE_REMOVED);
+        self.end_closing(Which::All, Status::DEVICE_REMOVED);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::status::{Result, Status};
 use crate::verbs::{Event, EventKind, SockAddr, bindings::rdma_cm_id};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use win32::io::{Canceller, File, Overlapped, Request};
+use win32::io::{Canceller, File, Overlapped, Request, Which};
 
 /// The kernel's backlog. When it is full, the kernel ignores newcomers rather than refuse them, so the queue that counts
 /// is ours, and the kernel's as long as it can be.
@@ -131,7 +131,7 @@ impl Listener {
 
     /// Completes all pending requests with `ND_CANCELED`.
     pub fn cancel(&self) {
-        Canceller::cancel(self, None);
+        Canceller::cancel(self, Which::All);
     }
 
     /// Stops listening, as [`close`](Self::close) does, and completes `ov` when all connectors accepted here are closed, too:
@@ -153,7 +153,7 @@ impl Listener {
         let queued = std::mem::take(&mut state.queued);
         drop(state);
         drop(queued);
-        self.end_waiting(None, Status::CANCELED);
+        self.end_waiting(Which::All, Status::CANCELED);
         if let Err(request) = closed {
             request.complete(Status::SUCCESS.0, 0);
         }
@@ -200,9 +200,9 @@ impl Listener {
     }
 
     /// Completes the request on `ov`, or all of them, with `status`, and gives back their connectors.
-    fn end_waiting(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
+    fn end_waiting(&self, which: Which, status: Status) -> usize {
         let mut state = self.lock();
-        let chosen = |(request, _): &(Request, _)| ov.is_none_or(|ov| request.overlapped() == ov);
+        let chosen = |(request, _): &(Request, _)| request.is_among(which);
         let (chosen, rest): (VecDeque<_>, _) = state.waiting.drain(..).partition(chosen);
         state.waiting = rest;
         drop(state);
@@ -214,9 +214,9 @@ impl Listener {
         count
     }
 
-    fn end_closing(&self, ov: Option<*mut Overlapped>, status: Status) -> usize {
+    fn end_closing(&self, which: Which, status: Status) -> usize {
         let endpoint = self.lock().hold.closed();
-        endpoint.map_or(0, |endpoint| endpoint.end_closing(ov, status))
+        endpoint.map_or(0, |endpoint| endpoint.end_closing(which, status))
     }
 
     /// A queued peer has given up.
@@ -258,8 +258,8 @@ impl ConnectionHandler for Listener {
 }
 
 impl Canceller for Listener {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        self.end_waiting(ov, Status::CANCELED) + self.end_closing(ov, Status::CANCELED)
+    fn cancel(&self, which: Which) -> usize {
+        self.end_waiting(which, Status::CANCELED) + self.end_closing(which, Status::CANCELED)
     }
 }
 
@@ -267,8 +267,8 @@ impl Removable for Listener {
     fn device_removed(self: Arc<Self>) {
         let queued = std::mem::take(&mut self.lock().queued);
         drop(queued);
-        self.end_waiting(None, Status::DEVICE_REMOVED);
-        self.end_closing(None, Status::DEVICE_REMOVED);
+        self.end_waiting(Which::All, Status::DEVICE_REMOVED);
+        self.end_closing(Which::All, Status::DEVICE_REMOVED);
     }
 }
 

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use win32::io::{Canceller, File, Overlapped, Request};
+use win32::io::{Canceller, File, Overlapped, Request, Which};
 
 /// A memory region (`IND2MemoryRegion`). All methods are thread-safe. Dropping it deregisters its memory.
 pub struct MemoryRegion {
@@ -149,7 +149,7 @@ impl MemoryRegion {
 
     /// Completes a registration that is under way with `ND_CANCELED`: nothing is registered.
     pub fn cancel(&self) {
-        Canceller::cancel(self, None);
+        Canceller::cancel(self, Which::All);
     }
 
     /// Ends the registration (`Deregister`). Done when it returns `ND_PENDING`. `ND_DEVICE_BUSY` while memory windows
@@ -230,8 +230,8 @@ impl MemoryRegion {
 }
 
 impl Canceller for MemoryRegion {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        let chosen = |(_, request): &mut (u64, Request)| ov.is_none_or(|ov| request.overlapped() == ov);
+    fn cancel(&self, which: Which) -> usize {
+        let chosen = |(_, request): &mut (u64, Request)| request.is_among(which);
         let cancelled = self.lock().pending.take_if(chosen);
         let count = cancelled.is_some().into();
         if let Some((_, request)) = cancelled {

@@ -2,7 +2,7 @@
 
 use crate::status::Status;
 use crate::types::NotifyType;
-use win32::io::{Overlapped, Request};
+use win32::io::{Request, Which};
 
 /// Who waits for a completion queue, and what the device has been asked to report.
 ///
@@ -75,8 +75,8 @@ impl Notification {
     }
 
     /// The request on `ov`, or all requests, in order.
-    pub(crate) fn cancel(&mut self, ov: Option<*mut Overlapped>) -> Vec<Request> {
-        let chosen = |request: &mut Request| ov.is_none_or(|ov| request.overlapped() == ov);
+    pub(crate) fn cancel(&mut self, which: Which) -> Vec<Request> {
+        let chosen = |request: &mut Request| request.is_among(which);
         let mut cancelled: Vec<_> = self.waiting.extract_if(.., chosen).collect();
         cancelled.extend(self.errors.extract_if(.., chosen));
         if self.waiting.is_empty() {

@@ -9,7 +9,7 @@ use crate::verbs::{self, bindings::*, errno, ops};
 use crate::work_request::check_list;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use win32::io::{Canceller, File, Overlapped, Request};
+use win32::io::{Canceller, File, Overlapped, Request, Which};
 
 /// What a shared receive queue is created with (`CreateSharedReceiveQueue`).
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +185,7 @@ impl SharedReceiveQueue {
 
     /// Completes all pending notifications with `ND_CANCELED`.
     pub fn cancel(&self) {
-        Canceller::cancel(&*self.shared, None);
+        Canceller::cancel(&*self.shared, Which::All);
     }
 
     /// Processor group and affinity mask that notifications are processed on.
@@ -292,8 +292,8 @@ impl Removable for Shared {
 }
 
 impl Canceller for Shared {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
-        let chosen = |request: &mut Request| ov.is_none_or(|ov| request.overlapped() == ov);
+    fn cancel(&self, which: Which) -> usize {
+        let chosen = |request: &mut Request| request.is_among(which);
         let cancelled: Vec<_> = self.lock().waiting.extract_if(.., chosen).collect();
         let count = cancelled.len();
         complete(cancelled, Status::CANCELED);

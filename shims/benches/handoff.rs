@@ -109,7 +109,8 @@ struct Event(RawHandle);
 
 impl Channel for Event {
     fn new() -> Event {
-        Event(ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null()))
+        // SAFETY: no name.
+        Event(unsafe { ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null()) })
     }
 
     fn send(&self, _: Item) {

@@ -65,7 +65,8 @@ fn child(event: RawHandle, port: RawHandle) -> i32 {
 
 #[test]
 fn what_nobody_waits_for_costs_no_system_call() {
-    let event = ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null());
+    // SAFETY: no name.
+    let event = unsafe { ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null()) };
     let port = ndw_CreateIoCompletionPort(RawHandle::INVALID, RawHandle::NULL, 0, 0);
     // SAFETY: this process has no other test, so no thread that could hold a lock; the child ends in `child`.
     let (pid, mut status) = unsafe { (libc::fork(), 0) };

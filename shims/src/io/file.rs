@@ -5,7 +5,8 @@ use super::poller::{Poller, Source};
 use super::queue::{Packet, Queue};
 use super::signal::Signal;
 use super::sync::Lock;
-use super::{Overlapped, Request};
+use super::sys::thread_id;
+use super::{Overlapped, Request, Which};
 use crate::error::*;
 use crate::object::{Object, RawHandle, guard, handle};
 use std::io;
@@ -15,8 +16,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// Something that can cancel the requests pending on it, for `CancelIo` and `CancelIoEx`.
 pub trait Canceller: Send + Sync {
-    /// Cancels the request on `ov`, or all of them, before it returns; says how many were cancelled.
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize;
+    /// Cancels the requests that are meant before it returns; says how many there were.
+    fn cancel(&self, which: Which) -> usize;
 }
 
 /// An overlapped file: the sources of one adapter user, and perhaps the port its completions go to.
@@ -191,9 +192,9 @@ impl File {
         Ok(())
     }
 
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+    fn cancel(&self, which: Which) -> usize {
         let cancellers: Vec<_> = self.cancellers.lock().iter().filter_map(Weak::upgrade).collect();
-        cancellers.iter().map(|canceller| canceller.cancel(ov)).sum()
+        cancellers.iter().map(|canceller| canceller.cancel(which)).sum()
     }
 }
 
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn ndw_CancelIoEx(file: RawHandle, overlapped: *mut Overla
             set_last_error(ERROR_INVALID_HANDLE);
             return 0;
         };
-        let cancelled = file.cancel((!overlapped.is_null()).then_some(overlapped));
+        let cancelled = file.cancel(if overlapped.is_null() { Which::All } else { Which::On(overlapped) });
         if cancelled == 0 {
             set_last_error(ERROR_NOT_FOUND);
         }
@@ -238,12 +239,12 @@ pub unsafe extern "C" fn ndw_CancelIoEx(file: RawHandle, overlapped: *mut Overla
     })
 }
 
-/// `CancelIo`: cancels all requests of the file. Unlike on Windows also those of other threads.
+/// `CancelIo`: cancels the requests of the file that the calling thread began, and succeeds if there were none.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_CancelIo(file: RawHandle) -> i32 {
     guard(0, || match File::from_handle(file) {
         Some(file) => {
-            file.cancel(None);
+            file.cancel(Which::OfThread(thread_id()));
             1
         }
         None => {

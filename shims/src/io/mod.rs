@@ -22,7 +22,7 @@ pub use file::{Canceller, File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVE
 pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS};
 pub use poller::Source;
 pub(crate) use port::Port;
-pub use request::{Request, result, wait_for};
+pub use request::{Request, Which, result, wait_for};
 
 #[cfg(test)]
 mod model;

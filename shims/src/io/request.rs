@@ -4,7 +4,7 @@ use super::address::AddressWaiters;
 use super::queue::Idle;
 use super::signal::Signal;
 use super::sync::{Arc, AtomicUsize, Ordering};
-use super::sys::Deadline;
+use super::sys::{Deadline, thread_id};
 use super::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING};
 use crate::object::{Object, handle};
 
@@ -17,6 +17,19 @@ pub struct Request {
     ov: *mut Overlapped,
     /// The low-order bit of `hEvent` was set: the caller wants no completion packet.
     tagged: bool,
+    /// The thread that began it.
+    thread: u32,
+}
+
+/// Which of the pending requests are meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// The one on this `OVERLAPPED`.
+    On(*mut Overlapped),
+    /// Those that the thread with this number began.
+    OfThread(u32),
 }
 
 // SAFETY: the OVERLAPPED is handed over to the request until completion, and its fields are atomics.
@@ -41,12 +54,21 @@ impl Request {
             event.begin(&file.poller);
         }
         file.expect_events();
-        Request { file: file.clone(), event, ov, tagged: named.is_tagged() }
+        Request { file: file.clone(), event, ov, tagged: named.is_tagged(), thread: thread_id() }
     }
 
     /// Completes the operation; afterwards nothing here touches its `OVERLAPPED` again.
     pub fn complete(mut self, status: i32, bytes: usize) {
         self.finish(status, bytes);
+    }
+
+    /// Whether it is one of those that are meant.
+    pub fn is_among(&self, which: Which) -> bool {
+        match which {
+            Which::All => true,
+            Which::On(ov) => self.ov == ov,
+            Which::OfThread(thread) => self.thread == thread,
+        }
     }
 
     /// The address of the caller's `OVERLAPPED`.

@@ -40,53 +40,78 @@ fn get(handle: RawHandle) -> Result<Arc<Signal>, u32> {
     }
 }
 
+/// Whether a name asks for a named object: an empty one does not.
+///
+/// # Safety
+/// `name` is NULL or terminated.
+unsafe fn is_named<T: Copy + Default + PartialEq>(name: *const T) -> bool {
+    // SAFETY: a terminated string has a unit.
+    !name.is_null() && unsafe { name.read() } != T::default()
+}
+
 fn flags(manual_reset: i32, initial: i32) -> u32 {
     let manual = if manual_reset != 0 { CREATE_EVENT_MANUAL_RESET } else { 0 };
     manual | if initial != 0 { CREATE_EVENT_INITIAL_SET } else { 0 }
 }
 
-/// `CreateEventW`. The name must be null.
+/// `CreateEventW`. There are no named events.
+///
+/// # Safety
+/// The name must be null or terminated.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_CreateEventW(
+pub unsafe extern "C" fn ndw_CreateEventW(
     _attributes: *const c_void,
     manual_reset: i32,
     initial: i32,
     name: *const i32,
 ) -> RawHandle {
-    create(flags(manual_reset, initial), !name.is_null())
+    // SAFETY: the function's contract.
+    create(flags(manual_reset, initial), unsafe { is_named(name) })
 }
 
-/// `CreateEventA`. The name must be null.
+/// `CreateEventA`. There are no named events.
+///
+/// # Safety
+/// The name must be null or terminated.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_CreateEventA(
+pub unsafe extern "C" fn ndw_CreateEventA(
     _attributes: *const c_void,
     manual_reset: i32,
     initial: i32,
     name: *const c_char,
 ) -> RawHandle {
-    create(flags(manual_reset, initial), !name.is_null())
+    // SAFETY: the function's contract.
+    create(flags(manual_reset, initial), unsafe { is_named(name) })
 }
 
-/// `CreateEventExW`. The name must be null.
+/// `CreateEventExW`. There are no named events.
+///
+/// # Safety
+/// The name must be null or terminated.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_CreateEventExW(
+pub unsafe extern "C" fn ndw_CreateEventExW(
     _attributes: *const c_void,
     name: *const i32,
     flags: u32,
     _access: u32,
 ) -> RawHandle {
-    create(flags, !name.is_null())
+    // SAFETY: the function's contract.
+    create(flags, unsafe { is_named(name) })
 }
 
-/// `CreateEventExA`. The name must be null.
+/// `CreateEventExA`. There are no named events.
+///
+/// # Safety
+/// The name must be null or terminated.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_CreateEventExA(
+pub unsafe extern "C" fn ndw_CreateEventExA(
     _attributes: *const c_void,
     name: *const c_char,
     flags: u32,
     _access: u32,
 ) -> RawHandle {
-    create(flags, !name.is_null())
+    // SAFETY: the function's contract.
+    create(flags, unsafe { is_named(name) })
 }
 
 /// `SetEvent`.

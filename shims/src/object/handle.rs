@@ -135,7 +135,8 @@ pub extern "C" fn ndw_CloseHandle(handle: RawHandle) -> i32 {
 /// `DUPLICATE_CLOSE_SOURCE`.
 const DUPLICATE_CLOSE_SOURCE: u32 = 1;
 
-/// `DuplicateHandle`, within this process. Access rights and inheritance mean nothing here.
+/// `DuplicateHandle`, within this process. Access rights and inheritance mean nothing here. Without a target process
+/// the source can only be closed; it is closed even when it cannot be duplicated.
 ///
 /// # Safety
 /// `target` must be null or valid for a write.
@@ -151,22 +152,25 @@ pub unsafe extern "C" fn ndw_DuplicateHandle(
 ) -> i32 {
     guard_bool(|| {
         let here = |process| process == RawHandle::INVALID;
-        if !here(source_process) || !here(target_process) {
+        let closes = options & DUPLICATE_CLOSE_SOURCE != 0;
+        let nowhere = target_process == RawHandle::NULL && closes;
+        if !here(source_process) || !(here(target_process) || nowhere) {
             return Err(ERROR_INVALID_HANDLE);
         }
         let object = resolve(source).ok_or(ERROR_INVALID_HANDLE)?;
-        if !target.is_null() {
-            let duplicate = open(object);
-            if duplicate == RawHandle::NULL {
-                return Err(ERROR_TOO_MANY_OPEN_FILES);
+        let duplicate = if target.is_null() || nowhere { None } else { Some(open(object)) };
+        if closes {
+            drop(close(source));
+        }
+        match duplicate {
+            Some(RawHandle::NULL) => Err(ERROR_TOO_MANY_OPEN_FILES),
+            Some(duplicate) => {
+                // SAFETY: the caller vouches for `target`.
+                unsafe { target.write(duplicate) };
+                Ok(())
             }
-            // SAFETY: the caller vouches for `target`.
-            unsafe { target.write(duplicate) };
+            None => Ok(()),
         }
-        if options & DUPLICATE_CLOSE_SOURCE != 0 {
-            close(source);
-        }
-        Ok(())
     })
 }
 
@@ -234,5 +238,31 @@ mod tests {
         assert_eq!(duplicate(2, &mut target), 0);
         assert_eq!(last_error(), ERROR_INVALID_HANDLE);
         assert_eq!(ndw_CloseHandle(target), 1);
+    }
+
+    #[test]
+    fn duplicates_of_one_object_are_equal_and_each_is_closed_by_itself() {
+        let (source, mut target) = (event(), RawHandle::NULL);
+        let me = ndw_GetCurrentProcess();
+        // SAFETY: the target is a local variable.
+        unsafe {
+            // The low bits of the source do not matter, and those of the duplicate are clear.
+            let tagged = RawHandle(source.0 | 1);
+            assert_eq!(ndw_DuplicateHandle(me, tagged, me, &mut target, 0, 0, 2), 1);
+            assert!(target != source && target.0.is_multiple_of(4));
+            let (Some(Object::Event(a)), Some(Object::Event(b))) = (get(source), get(target)) else {
+                panic!("no events")
+            };
+            assert!(std::sync::Arc::ptr_eq(&a, &b));
+            // Handles of other processes there are not.
+            assert_eq!(ndw_DuplicateHandle(source, source, me, &mut target, 0, 0, 2), 0);
+            assert_eq!(ndw_DuplicateHandle(me, source, RawHandle::NULL, &mut target, 0, 0, 2), 0);
+            assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+            // To nowhere: a way of closing.
+            let none = std::ptr::null_mut();
+            assert_eq!(ndw_DuplicateHandle(me, source, RawHandle::NULL, none, 0, 0, 1), 1);
+        }
+        assert!(get(source).is_none() && get(target).is_some());
+        assert_eq!((ndw_CloseHandle(source), ndw_CloseHandle(target)), (0, 1));
     }
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 const WAIT_FAILED: u32 = u32::MAX;
 
 fn event(manual: i32, set: i32) -> RawHandle {
-    let handle = ndw_CreateEventA(null(), manual, set, null());
+    // SAFETY: no name.
+    let handle = unsafe { ndw_CreateEventA(null(), manual, set, null()) };
     assert_ne!(handle, RawHandle::NULL);
     handle
 }
@@ -37,7 +38,8 @@ fn manual_and_auto_reset() {
     let auto = event(0, 0);
     assert_eq!((ndw_SetEvent(auto), ndw_SetEvent(RawHandle(auto.0 | 1))), (1, 1));
     assert_eq!([0, 1].map(|_| ndw_WaitForSingleObject(auto, 0)), [0, WAIT_TIMEOUT]);
-    let extended = ndw_CreateEventExW(null(), null(), 3, 0x1F0003);
+    // SAFETY: no name.
+    let extended = unsafe { ndw_CreateEventExW(null(), null(), 3, 0x1F0003) };
     assert_eq!([0, 1].map(|_| ndw_WaitForSingleObjectEx(extended, 0, 1)), [0, 0]);
     [manual, auto, extended].into_iter().for_each(close);
 }
@@ -45,27 +47,153 @@ fn manual_and_auto_reset() {
 #[test]
 fn names_and_wrong_flags_are_refused() {
     let name = [b'x' as i32, 0];
-    assert_eq!(ndw_CreateEventW(null(), 0, 0, name.as_ptr()), RawHandle::NULL);
-    assert_eq!(last_error(), ERROR_NOT_SUPPORTED);
-    assert_eq!(ndw_CreateEventExA(null(), null(), 4, 0), RawHandle::NULL);
-    assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+    // SAFETY: terminated names, or none.
+    unsafe {
+        assert_eq!(ndw_CreateEventW(null(), 0, 0, name.as_ptr()), RawHandle::NULL);
+        assert_eq!(last_error(), ERROR_NOT_SUPPORTED);
+        assert_eq!(ndw_CreateEventA(null(), 0, 0, c"x".as_ptr()), RawHandle::NULL);
+        assert_eq!(last_error(), ERROR_NOT_SUPPORTED);
+        assert_eq!(ndw_CreateEventExA(null(), null(), 4, 0), RawHandle::NULL);
+        assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+        // Who makes an event learns from the last error that nobody else had made it.
+        close(ndw_CreateEventW(null(), 0, 0, name[1..].as_ptr()));
+        assert_eq!(last_error(), ERROR_SUCCESS);
+    }
 }
 
 #[test]
 fn wrong_handles_fail() {
-    let stale = event(0, 1);
+    let (stale, set) = (event(0, 1), event(0, 1));
     close(stale);
     for (result, failure) in [
         (ndw_SetEvent(stale) as u32, 0),
         (ndw_ResetEvent(RawHandle::NULL) as u32, 0),
         (ndw_WaitForSingleObject(stale, 0), WAIT_FAILED),
-        (ndw_WaitForSingleObject(RawHandle::INVALID, 0), WAIT_FAILED),
+        (ndw_SignalObjectAndWait(stale, stale, 0, 0), WAIT_FAILED),
         (wait_many(&[stale], 0, 0), WAIT_FAILED),
+        (wait_many(&[set, stale], 0, 0), WAIT_FAILED),
+        (wait_many(&[set, ndw_GetCurrentThread()], 1, 0), WAIT_FAILED),
+        (wait_many(&[set, ndw_GetCurrentProcess()], 0, 0), WAIT_FAILED),
+        (ndw_SetEvent(ndw_GetCurrentThread()) as u32, 0),
         (ndcompat_event_fd(stale) as u32, u32::MAX),
         (ndw_ResumeThread(stale), u32::MAX),
     ] {
         assert_eq!((result, last_error()), (failure, ERROR_INVALID_HANDLE));
     }
+    // The failed waits used nothing up.
+    assert_eq!(ndw_WaitForSingleObject(set, 0), 0);
+    close(set);
+}
+
+#[test]
+fn pseudo_handles_can_be_waited_for_one_at_a_time() {
+    assert_eq!(ndw_WaitForSingleObject(ndw_GetCurrentProcess(), 0), WAIT_TIMEOUT);
+    assert_eq!(ndw_WaitForSingleObject(ndw_GetCurrentProcess(), 5), WAIT_TIMEOUT);
+    assert_eq!(ndw_WaitForSingleObject(ndw_GetCurrentThread(), 5), WAIT_TIMEOUT);
+    [ndw_GetCurrentProcess(), ndw_GetCurrentThread()].into_iter().for_each(close);
+}
+
+#[test]
+fn success_and_time_outs_leave_the_last_error_alone() {
+    let [auto, manual] = [event(0, 0), event(1, 1)];
+    set_last_error(0xBEEF);
+    let _ = (ndw_SetEvent(auto), ndw_WaitForSingleObject(auto, 0), ndw_ResetEvent(auto));
+    for tag in 0..4 {
+        assert_eq!(ndw_WaitForSingleObject(RawHandle(manual.0 | tag), 0), 0);
+        assert_eq!(ndw_WaitForSingleObject(RawHandle(auto.0 | tag), 1), WAIT_TIMEOUT);
+    }
+    assert_eq!((wait_many(&[auto, manual], 0, 0), wait_many(&[auto, manual], 1, 1)), (1, WAIT_TIMEOUT));
+    let (thread, _) = start(own_id, 0, 0);
+    assert_eq!(ndw_WaitForSingleObject(thread, 20_000), 0);
+    exit_code(thread);
+    [auto, manual, thread].into_iter().for_each(close);
+    assert_eq!(last_error(), 0xBEEF);
+}
+
+#[test]
+fn a_closed_handle_does_not_end_the_wait() {
+    let me = ndw_GetCurrentProcess();
+    let (waited_for, mut other) = (event(0, 0), RawHandle::NULL);
+    // SAFETY: the target is a local.
+    assert_eq!(unsafe { ndw_DuplicateHandle(me, waited_for, me, &mut other, 0, 0, 2) }, 1);
+    let waiter = std::thread::spawn(move || ndw_WaitForSingleObject(waited_for, 20_000));
+    std::thread::sleep(Duration::from_millis(20));
+    close(waited_for);
+    assert_eq!((ndw_SetEvent(other), waiter.join().unwrap()), (1, 0));
+    close(other);
+}
+
+#[test]
+fn sixty_four_objects_and_the_lowest_first() {
+    let events: Vec<_> = (0..64).map(|n| event((n == 0).into(), 1)).collect();
+    // A manual-reset event stays set, and those behind it are not touched.
+    assert_eq!([0, 1].map(|_| wait_many(&events, 0, 0)), [0, 0]);
+    ndw_ResetEvent(events[0]);
+    for n in 1..64 {
+        assert_eq!(wait_many(&events, 0, 0), n);
+    }
+    assert_eq!(wait_many(&events, 0, 0), WAIT_TIMEOUT);
+    events.iter().for_each(|&event| assert_eq!(ndw_SetEvent(event), 1));
+    assert_eq!(wait_many(&events, 1, 0), 0);
+    // All the auto-reset ones are used up.
+    assert_eq!(wait_many(&events[1..], 0, 0), WAIT_TIMEOUT);
+    events.into_iter().for_each(close);
+}
+
+#[test]
+fn a_wait_for_all_takes_them_in_one_step() {
+    let events = [event(0, 0), event(0, 0)];
+    let waiter = std::thread::spawn(move || wait_many(&events, 1, 20_000));
+    // Time and again one of them only: it stays set for others.
+    for _ in 0..200 {
+        ndw_SetEvent(events[0]);
+        assert_eq!(ndw_WaitForSingleObject(events[0], 0), 0);
+        ndw_SetEvent(events[1]);
+        assert_eq!(ndw_WaitForSingleObject(events[1], 0), 0);
+    }
+    ndw_SetEvent(events[1]);
+    ndw_SetEvent(events[0]);
+    assert_eq!(waiter.join().unwrap(), 0);
+    assert_eq!(wait_many(&events, 0, 0), WAIT_TIMEOUT);
+    events.into_iter().for_each(close);
+}
+
+#[test]
+fn two_handles_of_one_object_are_the_same_to_a_wait_for_all() {
+    let me = ndw_GetCurrentProcess();
+    let (one, mut other) = (event(1, 1), RawHandle::NULL);
+    // SAFETY: the target is a local.
+    assert_eq!(unsafe { ndw_DuplicateHandle(me, one, me, &mut other, 0, 0, 2) }, 1);
+    assert_eq!((wait_many(&[one, other], 1, 0), last_error()), (WAIT_FAILED, ERROR_INVALID_PARAMETER));
+    assert_eq!(wait_many(&[one, other], 0, 0), 0);
+    [one, other].into_iter().for_each(close);
+}
+
+#[test]
+fn a_thread_runs_on_without_a_handle() {
+    unsafe extern "C-unwind" fn sets(event: *mut c_void) -> u32 {
+        ndw_SetEvent(RawHandle(event.addr())) as u32
+    }
+    let done = event(0, 0);
+    let (thread, id) = start(sets, done.0, 4);
+    assert_eq!((ndw_GetThreadId(thread), ndw_ResumeThread(thread)), (id, 1));
+    close(thread);
+    assert_eq!(ndw_WaitForSingleObject(done, 20_000), 0);
+    close(done);
+}
+
+#[test]
+fn an_exit_code_may_look_like_that_of_a_running_thread() {
+    let (thread, _) = start(exits, 259, 0);
+    assert_eq!(ndw_WaitForSingleObject(thread, 20_000), 0);
+    assert_eq!(exit_code(thread), 259);
+    // SAFETY: NULL is refused.
+    assert_eq!(unsafe { ndw_GetExitCodeThread(thread, std::ptr::null_mut()) }, 0);
+    close(thread);
+    let mut code = 7;
+    // SAFETY: the code is a local.
+    assert_eq!(unsafe { ndw_GetExitCodeThread(thread, &mut code) }, 0);
+    assert_eq!((code, last_error()), (7, ERROR_INVALID_HANDLE));
 }
 
 #[test]
@@ -78,6 +206,7 @@ fn a_wait_ends_no_earlier_than_its_time_out() {
     ndw_Sleep(20);
     assert!(begun.elapsed() >= Duration::from_millis(20));
     assert_eq!((ndw_SleepEx(1, 1), ndw_SwitchToThread()), (0, 1));
+    ndw_Sleep(0);
     close(event);
 }
 

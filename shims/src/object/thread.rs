@@ -19,6 +19,7 @@ const STILL_ACTIVE: u32 = 259;
 pub(crate) struct Thread {
     /// The kernel's number of the thread; 0 until it runs.
     id: AtomicU32,
+    /// Of use once it has ended: threads from elsewhere end with 0.
     exit_code: AtomicU32,
     ended: Arc<Signal>,
     /// Set when the thread may run: `CREATE_SUSPENDED` delays that until `ResumeThread`.
@@ -31,7 +32,7 @@ impl Thread {
     fn new(suspended: bool) -> Arc<Thread> {
         Arc::new(Thread {
             id: AtomicU32::new(0),
-            exit_code: AtomicU32::new(STILL_ACTIVE),
+            exit_code: AtomicU32::new(0),
             ended: Signal::new(false, false),
             resumed: Signal::new(false, !suspended),
             suspended: AtomicU32::new(suspended.into()),
@@ -49,7 +50,6 @@ struct Own(Arc<Thread>);
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let _ = self.0.exit_code.compare_exchange(STILL_ACTIVE, 0, Ordering::AcqRel, Ordering::Relaxed);
         self.0.ended.set();
     }
 }

@@ -18,7 +18,12 @@ fn failed(code: u32) -> u32 {
     WAIT_FAILED
 }
 
+/// What a wait for one object waits for. Here pseudo handles will do: that of the process, which does not end before
+/// the wait does, and that of the thread.
 fn signal(handle: RawHandle) -> Result<Arc<Signal>, u32> {
+    if handle == RawHandle::INVALID {
+        return Ok(Signal::new(false, false));
+    }
     handle::resolve(handle).and_then(|object| object.signal()).ok_or(ERROR_INVALID_HANDLE)
 }
 
@@ -34,10 +39,9 @@ fn wait_one(handle: RawHandle, millis: u32) -> u32 {
 }
 
 fn wait_many(handles: &[RawHandle], all: bool, millis: u32) -> u32 {
-    let signals: Result<Vec<_>, u32> = handles.iter().map(|&handle| signal(handle)).collect();
-    let signals = match signals {
-        Ok(signals) => signals,
-        Err(code) => return failed(code),
+    let signal = |&handle| handle::get(handle).and_then(|object| object.signal());
+    let Some(signals) = handles.iter().map(signal).collect::<Option<Vec<_>>>() else {
+        return failed(ERROR_INVALID_HANDLE);
     };
     let deadline = Deadline::after_millis(millis);
     if !all {

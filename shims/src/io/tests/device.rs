@@ -2,7 +2,7 @@
 
 use crate::error::{last_error, set_last_error};
 use crate::io::sys::EventFd;
-use crate::io::{Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, Source};
+use crate::io::{Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, Source, Which};
 use crate::object::RawHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,17 +64,13 @@ impl Source for Device {
 }
 
 impl Canceller for Device {
-    fn cancel(&self, ov: Option<*mut Overlapped>) -> usize {
+    fn cancel(&self, which: Which) -> usize {
         let (taken, kept): (Vec<_>, VecDeque<_>) = {
             let mut pending = self.pending.lock().unwrap();
             let mut taken = Vec::new();
             let mut kept = VecDeque::new();
             for request in pending.drain(..) {
-                if ov.is_none_or(|ov| ov == request.overlapped()) {
-                    taken.push(request)
-                } else {
-                    kept.push_back(request)
-                }
+                if request.is_among(which) { taken.push(request) } else { kept.push_back(request) }
             }
             (taken, kept)
         };
@@ -91,7 +87,9 @@ pub fn overlapped(event: RawHandle) -> Box<Overlapped> {
 }
 
 pub fn event(manual: bool) -> RawHandle {
-    let handle = crate::object::event::ndw_CreateEventW(std::ptr::null(), manual.into(), 0, std::ptr::null());
+    use std::ptr::null;
+    // SAFETY: no name.
+    let handle = unsafe { crate::object::event::ndw_CreateEventW(null(), manual.into(), 0, null()) };
     assert_ne!(handle, RawHandle::NULL);
     handle
 }

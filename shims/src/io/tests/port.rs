@@ -44,6 +44,62 @@ fn a_closed_port_is_an_invalid_handle_also_to_who_used_it_before() {
 }
 
 #[test]
+fn a_port_lives_as_long_as_one_of_its_handles() {
+    use crate::object::handle::{ndw_DuplicateHandle, ndw_GetCurrentProcess};
+    let (one, me, mut other) = (port(1), ndw_GetCurrentProcess(), RawHandle::NULL);
+    // SAFETY: the target is a local.
+    assert_eq!(unsafe { ndw_DuplicateHandle(me, one, me, &mut other, 0, 0, 2) }, 1);
+    post(one, 1, 2);
+    close(one);
+    assert_eq!(dequeue(other, 0).key, 2);
+    let waiter = later(0, move || dequeue(other, u32::MAX));
+    until(|| waiting(other) == 1);
+    close(other);
+    assert_eq!(waiter.join().unwrap().error, ERROR_ABANDONED_WAIT_0);
+}
+
+#[test]
+fn a_packet_is_passed_on_uninspected_and_success_leaves_the_last_error_alone() {
+    let port = port(1);
+    set_last_error(0xBEEF);
+    let odd = std::ptr::without_provenance_mut(0x1235);
+    assert_eq!(ndw_PostQueuedCompletionStatus(port, u32::MAX, usize::MAX, odd), 1);
+    let (mut bytes, mut key, mut overlapped) = (0, 0, std::ptr::null_mut());
+    // SAFETY: the targets are locals.
+    let ok = unsafe { ndw_GetQueuedCompletionStatus(port, &mut bytes, &mut key, &mut overlapped, 0) };
+    assert_eq!((ok, bytes, key, overlapped), (1, u32::MAX, usize::MAX, odd));
+    assert_eq!(last_error(), 0xBEEF);
+    close(port);
+}
+
+#[test]
+fn many_packets_in_one_call_whatever_became_of_them() {
+    let (file, port) = (File::new().unwrap(), port(1));
+    let (device, _registration) = Device::new(&file);
+    bind(&file, port, 8);
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    device.finish(STATUS_CANCELLED, 6);
+    let mut entry = OverlappedEntry { key: 0, overlapped: std::ptr::null_mut(), internal: 7, bytes: 0 };
+    let mut removed = 0;
+    // SAFETY: one entry.
+    let ok = unsafe { ndw_GetQueuedCompletionStatusEx(port, &mut entry, 1, &mut removed, 10_000, 0) };
+    assert_eq!((ok, removed, entry.key, entry.bytes), (1, 1, 8, 6));
+    assert_eq!((entry.internal, entry.overlapped), (0xC000_0120, &raw mut *ov));
+    // A closed port ends this wait, too.
+    let waiter = later(0, move || {
+        let mut entry = OverlappedEntry { key: 9, overlapped: std::ptr::null_mut(), internal: 7, bytes: 0 };
+        let mut removed = 9;
+        // SAFETY: one entry.
+        let ok = unsafe { ndw_GetQueuedCompletionStatusEx(port, &mut entry, 1, &mut removed, u32::MAX, 0) };
+        (ok, removed, entry.key, last_error())
+    });
+    until(|| waiting(port) == 1);
+    close(port);
+    assert_eq!(waiter.join().unwrap(), (0, 0, 9, ERROR_ABANDONED_WAIT_0));
+}
+
+#[test]
 fn completions_of_a_bound_file_become_packets() {
     let (file, port) = (File::new().unwrap(), port(1));
     // One source before the binding, one after.

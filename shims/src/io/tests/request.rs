@@ -2,7 +2,7 @@
 
 use super::device::*;
 use crate::error::*;
-use crate::io::file::{ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
+use crate::io::file::{ndw_CancelIo, ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
 use crate::io::port::{ndw_GetOverlappedResult, ndw_GetOverlappedResultEx};
 use crate::io::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result, wait_for};
 use crate::object::RawHandle;
@@ -230,10 +230,54 @@ fn cancelling_one_and_all() {
     assert_eq!(last_error(), ERROR_NOT_FOUND);
     assert_eq!(cancel(std::ptr::null_mut()), 1);
     assert_eq!(state(), [STATUS_CANCELLED; 3]);
-    assert_eq!(crate::io::file::ndw_CancelIo(handle), 1);
+    assert_eq!(cancel(std::ptr::null_mut()), 0);
+    assert_eq!(last_error(), ERROR_NOT_FOUND);
     close(handle);
     assert_eq!(cancel(std::ptr::null_mut()), 0);
     assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+    assert_eq!(ndw_CancelIo(handle), 0);
+    assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+}
+
+#[test]
+fn cancel_io_is_for_the_calling_threads_own() {
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    let (device, _registration) = Device::new(&file);
+    file.add_canceller(Arc::downgrade(&device) as _);
+    let mut mine = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *mine);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut theirs = overlapped(RawHandle::NULL);
+            device.start(&file, &mut *theirs);
+            assert_eq!(ndw_CancelIo(handle), 1);
+            assert_eq!(status(&theirs), STATUS_CANCELLED);
+        });
+    });
+    assert_eq!(status(&mine), STATUS_PENDING);
+    assert_eq!(ndw_CancelIo(handle), 1);
+    assert_eq!(status(&mine), STATUS_CANCELLED);
+    // Nothing to cancel is no failure.
+    assert_eq!(ndw_CancelIo(handle), 1);
+    close(handle);
+}
+
+#[test]
+fn a_cancelled_request_sets_its_event_and_queues_its_packet() {
+    let (file, port, event) = (File::new().unwrap(), port(1), event(true));
+    let handle = file.handle();
+    assert_eq!(crate::io::port::ndw_CreateIoCompletionPort(handle, port, 3, 0), port);
+    let (device, _registration) = Device::new(&file);
+    file.add_canceller(Arc::downgrade(&device) as _);
+    let mut ov = overlapped(event);
+    device.start(&file, &mut *ov);
+    // SAFETY: the OVERLAPPED is only compared.
+    assert_eq!(unsafe { ndw_CancelIoEx(handle, &mut *ov) }, 1);
+    let packet = dequeue(port, 0);
+    assert_eq!((packet.ok, packet.key, packet.error), (false, 3, ERROR_OPERATION_ABORTED));
+    assert_eq!((packet.overlapped, wait(event, 0)), ((&raw const *ov).addr(), 0));
+    [handle, port, event].into_iter().for_each(close);
 }
 
 #[test]
@@ -248,18 +292,44 @@ fn results_in_the_win32_form() {
     // SAFETY: the OVERLAPPED is that of a started operation.
     let mut get =
         |wait| unsafe { (ndw_GetOverlappedResult(handle, ov, &mut bytes, wait), bytes, last_error()) };
-    assert_eq!((get(0).0, get(0).2), (0, ERROR_IO_INCOMPLETE));
+    assert_eq!(get(0), (0, 0, ERROR_IO_INCOMPLETE));
     // SAFETY: as above.
     let timed = |millis| unsafe { ndw_GetOverlappedResultEx(handle, ov, std::ptr::null_mut(), millis, 1) };
     assert_eq!((timed(5), last_error()), (0, WAIT_TIMEOUT));
     assert_eq!((timed(0), last_error()), (0, ERROR_IO_INCOMPLETE));
     device.finish(ND_CONNECTION_REFUSED, 12);
     assert_eq!(get(1), (0, 12, ERROR_CONNECTION_REFUSED));
+    // In the end it is no longer incomplete, however one asks.
+    assert_eq!(get(0), (0, 12, ERROR_CONNECTION_REFUSED));
+    assert_eq!((timed(0), last_error()), (0, ERROR_CONNECTION_REFUSED));
     close(handle);
     // What is finished needs no file any more.
     // SAFETY: as above.
     assert_eq!(unsafe { ndw_GetOverlappedResult(handle, ov, std::ptr::null_mut(), 1) }, 0);
     assert_eq!(last_error(), ERROR_CONNECTION_REFUSED);
+    // SAFETY: NULL is refused.
+    assert_eq!(unsafe { ndw_GetOverlappedResult(handle, std::ptr::null(), std::ptr::null_mut(), 0) }, 0);
+    assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+}
+
+#[test]
+fn a_result_of_success_leaves_the_last_error_alone() {
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    let (device, _registration) = Device::new(&file);
+    let event = event(false);
+    let mut ov = overlapped(RawHandle(event.0 | 1));
+    device.start(&file, &mut *ov);
+    let finisher = later(20, move || device.finish(0, 5));
+    set_last_error(0xBEEF);
+    let mut bytes = 0;
+    // SAFETY: the OVERLAPPED is that of a started operation.
+    assert_eq!(unsafe { ndw_GetOverlappedResultEx(handle, &*ov, &mut bytes, 20_000, 0) }, 1);
+    assert_eq!((bytes, last_error()), (5, 0xBEEF));
+    finisher.join().unwrap();
+    // Unlike on Windows, the auto-reset event is still there to be taken.
+    assert_eq!(wait(event, 0), 0);
+    [handle, event].into_iter().for_each(close);
 }
 
 #[test]
