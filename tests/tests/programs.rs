@@ -197,12 +197,11 @@ fn many_regions_share_memory() {
     const REGIONS: usize = 500;
     let client = Client::new();
     let port = Port::on(client.file, 0);
-    let regions: Vec<Com<MemoryRegion>> = (0..REGIONS)
+    let region = || {
         // SAFETY: the arguments are valid.
-        .map(|_| {
-            create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap()
-        })
-        .collect();
+        create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap()
+    };
+    let regions: Vec<Com<MemoryRegion>> = (0..REGIONS).map(|_| region()).collect();
     let mut requests: Vec<Ov> = (0..REGIONS).map(|_| Ov::new()).collect();
     let packets = || {
         let mut found: Vec<_> = (0..REGIONS).map(|_| port.packet(20_000).expect("a packet each").1).collect();
