@@ -7,6 +7,7 @@
 #include <ws2tcpip.h>
 #include <wrl/client.h>
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -38,6 +39,22 @@ static void interlocked()
     CHECK(InterlockedIncrement(&ul) == 3);
     CHECK(InterlockedExchangeAdd64(&ll, 1) == 1LL << 40 && InterlockedCompareExchange64(&ll, 0, 7) == (1LL << 40) + 1);
     CHECK(InterlockedIncrement16(&s) == 2);
+    // Every width wraps and keeps to its own bytes; results are those before the operation but for three functions.
+    volatile SHORT shorts[3] = {1, SHRT_MAX, 2};
+    CHECK(InterlockedIncrement16(&shorts[1]) == SHRT_MIN && InterlockedDecrement16(&shorts[1]) == SHRT_MAX);
+    CHECK(InterlockedExchange16(&shorts[1], 5) == SHRT_MAX && InterlockedCompareExchange16(&shorts[1], 6, 5) == 5);
+    CHECK(InterlockedOr16(&shorts[1], 8) == 6 && InterlockedAnd16(&shorts[1], 12) == 14 && InterlockedXor16(&shorts[1], 4) == 12);
+    CHECK(shorts[0] == 1 && shorts[1] == 8 && shorts[2] == 2);
+    char bytes[3] = {1, -1, 2};
+    CHECK(InterlockedExchange8(&bytes[1], 7) == -1 && InterlockedExchangeAdd8(&bytes[1], 1) == 7);
+    CHECK(InterlockedOr8(&bytes[1], 1) == 8 && InterlockedAnd8(&bytes[1], 3) == 9 && InterlockedXor8(&bytes[1], 3) == 1);
+    CHECK(bytes[0] == 1 && bytes[1] == 2 && bytes[2] == 2);
+    LONGLONG big = LLONG_MAX;
+    CHECK(InterlockedIncrement64(&big) == LLONG_MIN && InterlockedDecrement64(&big) == LLONG_MAX);
+    CHECK(InterlockedAdd64(&big, -1) == LLONG_MAX - 1 && InterlockedExchange64(&big, 6) == LLONG_MAX - 1);
+    CHECK(InterlockedOr64(&big, 1LL << 40) == 6 && InterlockedAnd64(&big, 1LL << 40) == (1LL << 40 | 6) && InterlockedXor64(&big, 1) == 1LL << 40);
+    volatile LONG most = 0x7FFFFFFF;
+    CHECK(InterlockedIncrement(&most) == static_cast<LONG>(0x80000000) && InterlockedAdd(&most, -1) == 0x7FFFFFFF);
     int a, b;
     int* volatile p = &a;
     CHECK(InterlockedExchangePointer(&p, &b) == &a && InterlockedCompareExchangePointer(&p, nullptr, &a) == &b);

@@ -10,6 +10,9 @@
 #if !defined(__linux__) || !defined(__LP64__)
 #error "These headers stand in for the Windows SDK on 64-bit Linux only"
 #endif
+#if __SIZEOF_WCHAR_T__ != 4
+#error "WCHAR is Linux's wchar_t: compile without -fshort-wchar"
+#endif
 
 /* How a program tells that these are not the Windows SDK's: major * 0x10000 + minor. */
 #define NDCOMPAT_VERSION 0x00001

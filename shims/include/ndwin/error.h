@@ -29,7 +29,9 @@ NDW_API(ULONG, RtlNtStatusToDosError, (NTSTATUS status));
 #define HRESULT_FROM_NT(status) ((HRESULT)((status) | FACILITY_NT_BIT))
 #define __HRESULT_FROM_WIN32(code) \
     ((HRESULT)(code) <= 0 ? (HRESULT)(code) : (HRESULT)(((code) & 0x0000FFFF) | (FACILITY_WIN32 << 16) | 0x80000000))
+#ifndef NOERROR /* <resolv.h> */
 #define NOERROR 0
+#endif
 #define _HRESULT_TYPEDEF_(value) ((HRESULT)value)
 
 #ifdef __cplusplus

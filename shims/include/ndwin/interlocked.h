@@ -17,6 +17,8 @@ namespace ndwin {
 template <typename T> struct same { typedef T type; };
 
 template <typename T> inline T add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }
+/* Wraps, as no plain addition of signed numbers may. */
+template <typename T> inline T sum(volatile T *p, T v) { return __atomic_add_fetch(p, v, __ATOMIC_SEQ_CST); }
 template <typename T> inline T exchange(volatile T *p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }
 template <typename T> inline T compare_exchange(volatile T *p, T v, T c)
 {
@@ -39,9 +41,9 @@ template <typename T> inline T bit_xor(volatile T *p, T v) { return __atomic_fet
     { return static_cast<T>(expression); }
 
 #define NDW_FAMILY(suffix) \
-    NDW_ONE(InterlockedIncrement##suffix, ndwin::add(p, T(1)) + 1) \
-    NDW_ONE(InterlockedDecrement##suffix, ndwin::add(p, T(-1)) - 1) \
-    NDW_TWO(InterlockedAdd##suffix, ndwin::add(p, v) + v) \
+    NDW_ONE(InterlockedIncrement##suffix, ndwin::sum(p, T(1))) \
+    NDW_ONE(InterlockedDecrement##suffix, ndwin::sum(p, T(-1))) \
+    NDW_TWO(InterlockedAdd##suffix, ndwin::sum(p, v)) \
     NDW_TWO(InterlockedExchangeAdd##suffix, ndwin::add(p, v)) \
     NDW_TWO(InterlockedExchange##suffix, ndwin::exchange(p, v)) \
     NDW_THREE(InterlockedCompareExchange##suffix, ndwin::compare_exchange(p, v, c)) \

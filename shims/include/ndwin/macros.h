@@ -16,7 +16,9 @@
 #define DBG_UNREFERENCED_PARAMETER(parameter) ((void)(parameter))
 #define UNREFERENCED_LOCAL_VARIABLE(variable) ((void)(variable))
 
+#ifndef ARRAYSIZE
 #define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
+#endif
 #define _ARRAYSIZE(array) ARRAYSIZE(array)
 #ifdef __cplusplus
 extern "C++" {

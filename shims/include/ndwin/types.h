@@ -90,15 +90,22 @@ typedef INT_PTR (WINAPI *FARPROC)(void);
 typedef INT_PTR (WINAPI *PROC)(void);
 #define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
 
-#define TRUE  1
+/* Other libraries have these, too, in other words. */
+#ifndef TRUE
+#define TRUE 1
+#endif
+#ifndef FALSE
 #define FALSE 0
+#endif
 #ifndef NULL
 #define NULL 0
 #endif
 #define MAX_PATH 260
 #define INFINITE 0xFFFFFFFF
 #define MAXDWORD 0xFFFFFFFF
-#define MAXLONG  0x7FFFFFFF
+#ifndef MAXLONG /* <values.h> */
+#define MAXLONG 0x7FFFFFFF
+#endif
 #define MAXULONG 0xFFFFFFFF
 #define MAXUINT  0xFFFFFFFF
 #define MAXUSHORT 0xFFFF

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// A program that has functions of its own under Windows' names: one in a file that includes the headers, others in one
+// that does not (names_other.c), as a second library of that kind would. Each calls its own.
+#include <windows.h>
+#include <stdio.h>
+
+static int own;
+
+extern "C" BOOL ResetEvent(HANDLE)
+{
+    own++;
+    return 77;
+}
+
+extern "C" int other(void);
+
+int main()
+{
+    const HANDLE event = CreateEventW(nullptr, TRUE, TRUE, nullptr);
+    const bool reset = ResetEvent(event) == 77 && own == 1;
+    // Still set: it was not ours that was called.
+    const bool set = WaitForSingleObject(event, 0) == WAIT_OBJECT_0;
+    const bool others = other() == 42 && GetLastError() != 43;
+    CloseHandle(event);
+    puts(reset && set && others ? "done" : "mixed up");
+    return !(reset && set && others);
+}
