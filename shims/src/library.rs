@@ -119,6 +119,9 @@ fn loaded(name: Option<String>) -> Result<Module, u32> {
 }
 
 fn unload(module: Module) -> Result<(), u32> {
+    if module.is_null() {
+        return Err(ERROR_INVALID_HANDLE);
+    }
     match modules().get_mut(&(module as usize)) {
         Some(loads @ 1..) => *loads -= 1,
         _ => return Err(ERROR_MOD_NOT_FOUND),
@@ -378,6 +381,9 @@ mod tests {
             assert!(ndw_GetProcAddress(0x1234 as Module, c"cos".as_ptr()).is_null());
             assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
             assert_eq!(ndw_FreeLibrary(0x1234 as Module), 0);
+            assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
+            assert_eq!(ndw_FreeLibrary(null_mut()), 0);
+            assert_eq!(last_error(), ERROR_INVALID_HANDLE);
         }
     }
 

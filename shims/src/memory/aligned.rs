@@ -71,7 +71,21 @@ mod tests {
                 assert!(ndw__aligned_realloc(grown, 0, alignment).is_null());
             }
         }
-        assert!(ndw__aligned_malloc(1, 24).is_null());
+        for alignment in [0, 3, 24] {
+            set_errno(0);
+            assert!(ndw__aligned_malloc(1, alignment).is_null());
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+        }
+        // A block that cannot be had again stays.
+        let block = ndw__aligned_malloc(8, 64).cast::<u64>();
+        // SAFETY: blocks of the family with the bytes used.
+        unsafe {
+            block.write(42);
+            assert!(ndw__aligned_realloc(block.cast(), usize::MAX - 100, 64).is_null());
+            assert!(ndw__aligned_realloc(block.cast(), 16, 24).is_null());
+            assert_eq!(block.read(), 42);
+            ndw__aligned_free(block.cast());
+        }
         // SAFETY: NULL is fine.
         unsafe { ndw__aligned_free(ndw__aligned_realloc(null_mut(), 1, 8)) };
     }

@@ -301,6 +301,44 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_cannot_grow_stays_as_it_is() {
+        let heap = ndw_HeapCreate(0, 0, 100);
+        // SAFETY: see above.
+        unsafe {
+            let memory = ndw_HeapAlloc(heap, 0, 60).cast::<u8>();
+            memory.write_bytes(7, 60);
+            assert!(ndw_HeapReAlloc(heap, 0, memory.cast(), usize::MAX).is_null());
+            assert_eq!(last_error(), ERROR_NOT_ENOUGH_MEMORY);
+            assert!(ndw_HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, memory.cast(), 61).is_null());
+            assert_eq!(ndw_HeapSize(heap, 0, memory.cast()), 60);
+            assert_eq!(std::slice::from_raw_parts(memory, 60), [7; 60]);
+            // Nothing is a size, too.
+            let memory = ndw_HeapReAlloc(heap, 0, memory.cast(), 0);
+            assert_eq!((memory.is_null(), ndw_HeapSize(heap, 0, memory)), (false, 0));
+            assert_eq!(ndw_HeapDestroy(heap), 1);
+        }
+    }
+
+    #[test]
+    fn only_what_is_new_in_a_grown_block_is_zeroed() {
+        let heap = ndw_GetProcessHeap();
+        // SAFETY: see above.
+        unsafe {
+            let memory = ndw_HeapAlloc(heap, 0, 100).cast::<u8>();
+            memory.write_bytes(7, 100);
+            let grown = ndw_HeapReAlloc(heap, HEAP_ZERO_MEMORY, memory.cast(), 5000).cast::<u8>();
+            assert_eq!(std::slice::from_raw_parts(grown, 100), [7; 100]);
+            assert!(std::slice::from_raw_parts(grown.add(100), 4900).iter().all(|byte| *byte == 0));
+            // After shrinking, what comes back is zero as well.
+            let shrunk = ndw_HeapReAlloc(heap, 0, grown.cast(), 10);
+            let grown = ndw_HeapReAlloc(heap, HEAP_ZERO_MEMORY, shrunk, 100).cast::<u8>();
+            assert_eq!(std::slice::from_raw_parts(grown, 10), [7; 10]);
+            assert!(std::slice::from_raw_parts(grown.add(10), 90).iter().all(|byte| *byte == 0));
+            assert_eq!(ndw_HeapFree(heap, 0, grown.cast()), 1);
+        }
+    }
+
+    #[test]
     fn a_private_heap_knows_its_blocks() {
         let (a, b) = (ndw_HeapCreate(0, 0, 0), ndw_HeapCreate(0, 0, 0));
         let memory = ndw_HeapAlloc(a, 0, 10);

@@ -228,10 +228,12 @@ fn allocate(address: usize, size: usize, kind: u32, protect: u32) -> Result<usiz
 /// # Safety
 /// Nobody uses the memory any more.
 unsafe fn free(address: usize, size: usize, kind: u32) -> Result<(), u32> {
+    if !matches!(kind, MEM_RELEASE | MEM_DECOMMIT) || (kind == MEM_RELEASE && size != 0) {
+        return Err(ERROR_INVALID_PARAMETER);
+    }
     let mut regions = regions();
     let (base, region) = region_of(&mut regions, address).ok_or(ERROR_INVALID_ADDRESS)?;
     match kind {
-        MEM_RELEASE if size != 0 => Err(ERROR_INVALID_PARAMETER),
         MEM_RELEASE if address != base => Err(ERROR_INVALID_ADDRESS),
         MEM_RELEASE => {
             // SAFETY: the whole region, and the contract.
@@ -239,7 +241,7 @@ unsafe fn free(address: usize, size: usize, kind: u32) -> Result<(), u32> {
             regions.remove(&base);
             Ok(())
         }
-        MEM_DECOMMIT => {
+        _ => {
             let pages = match size {
                 0 if address == base => base..region.end,
                 0 => return Err(ERROR_INVALID_PARAMETER),
@@ -256,7 +258,6 @@ unsafe fn free(address: usize, size: usize, kind: u32) -> Result<(), u32> {
             region.set(&pages, RESERVED);
             Ok(())
         }
-        _ => Err(ERROR_INVALID_PARAMETER),
     }
 }
 
@@ -410,6 +411,74 @@ mod tests {
             assert_eq!(last_error(), ERROR_INVALID_ADDRESS);
             assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 1);
             assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 0);
+        }
+    }
+
+    #[test]
+    fn reserving_at_an_address_rounds_it_down() {
+        let base = ndw_VirtualAlloc(0, 0x4_0000, MEM_RESERVE, PAGE_READONLY) as usize;
+        // SAFETY: see above.
+        assert_eq!(unsafe { ndw_VirtualFree(base, 0, MEM_RELEASE) }, 1);
+        // Up to the end of the last page, from the beginning of 64 KiB.
+        let kind = MEM_RESERVE | MEM_COMMIT;
+        let again = ndw_VirtualAlloc(base + 0x1_0000 + 5000, PAGE, kind, PAGE_READWRITE) as usize;
+        assert_eq!(again, base + 0x1_0000);
+        assert_eq!(state(again + 5000), (again, 2 * PAGE, MEM_COMMIT, PAGE_READWRITE));
+        // The rest of the 64 KiB can be had by nobody else.
+        assert_eq!(state(again).1, 3 * PAGE);
+        // SAFETY: see above.
+        unsafe {
+            (again as *mut u8).add(3 * PAGE - 1).write(1);
+            assert_eq!(ndw_VirtualFree(again, 0, MEM_RELEASE), 1);
+        }
+        assert_eq!(state(again).2, MEM_FREE);
+    }
+
+    #[test]
+    fn committed_pages_can_be_committed_again() {
+        let base = ndw_VirtualAlloc(0, 2 * PAGE, MEM_COMMIT, PAGE_READWRITE) as usize;
+        // SAFETY: see above.
+        unsafe {
+            (base as *mut u64).write(7);
+            assert_eq!(ndw_VirtualAlloc(base, PAGE, MEM_COMMIT, PAGE_READONLY) as usize, base);
+            assert_eq!((base as *mut u64).read(), 7);
+            assert_eq!(state(base), (base, PAGE, MEM_COMMIT, PAGE_READONLY));
+            // What is not committed can be decommitted, too; size 0 means all.
+            assert_eq!(ndw_VirtualFree(base, 0, MEM_DECOMMIT), 1);
+            assert_eq!(ndw_VirtualFree(base, 2 * PAGE, MEM_DECOMMIT), 1);
+            assert_eq!(state(base), (base, 2 * PAGE, MEM_RESERVE, 0));
+            assert_eq!(ndw_VirtualFree(base + PAGE, 0, MEM_DECOMMIT), 0);
+            assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 1);
+        }
+    }
+
+    #[test]
+    fn every_field_of_a_query() {
+        let base = ndw_VirtualAlloc(0, 3 * PAGE, MEM_RESERVE, PAGE_NOACCESS) as usize;
+        ndw_VirtualAlloc(base + PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
+        let mut found = MemoryInformation::default();
+        // SAFETY: the target is ours.
+        assert_eq!(unsafe { ndw_VirtualQuery(base + PAGE + 77, &mut found, 100) }, 48);
+        let expected = MemoryInformation {
+            base_address: base + PAGE,
+            allocation_base: base,
+            allocation_protect: PAGE_NOACCESS,
+            partition: 0,
+            region_size: PAGE,
+            state: MEM_COMMIT,
+            protect: PAGE_READWRITE,
+            kind: MEM_PRIVATE,
+        };
+        assert_eq!(found, expected);
+        // SAFETY: see above.
+        unsafe {
+            for (size, kind) in [(0, 0), (PAGE, MEM_RESERVE), (0, MEM_RELEASE | MEM_DECOMMIT)] {
+                assert_eq!(ndw_VirtualFree(base, size, kind), 0);
+                assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+            }
+            assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 1);
+            assert_eq!(ndw_VirtualFree(base, 1, MEM_RELEASE), 0);
+            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
         }
     }
 

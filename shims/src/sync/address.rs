@@ -142,6 +142,33 @@ mod tests {
     }
 
     #[test]
+    fn every_size_looks_at_its_own_bytes_and_is_woken() {
+        let value = AtomicU64::new(0x0807_0605_0403_0201);
+        let address: *const c_void = (&raw const value).cast();
+        thread::scope(|scope| {
+            let sleepers = [
+                scope.spawn(|| wait(&value, 0x01u8, INFINITE)),
+                scope.spawn(|| wait(&value, 0x0201u16, INFINITE)),
+                scope.spawn(|| wait(&value, 0x0403_0201u32, INFINITE)),
+                scope.spawn(|| wait(&value, 0x0807_0605_0403_0201u64, INFINITE)),
+            ];
+            while waiters(address) < 4 {
+                thread::yield_now();
+            }
+            // The upper half alone: only the last of them would see a difference, but nobody looks before the wake-up.
+            value.store(0x0403_0201, SeqCst);
+            thread::sleep(std::time::Duration::from_millis(5));
+            assert_eq!(waiters(address), 4);
+            ndw_WakeByAddressAll(address);
+            assert!(sleepers.into_iter().all(|sleeper| sleeper.join().unwrap() == 1));
+        });
+        assert_eq!(wait(&value, 0x0403_0201u32, 0), 0);
+        assert_eq!(wait(&value, 0x0807_0605_0403_0201u64, INFINITE), 1);
+        // Another address, even a neighbour, wakes nobody here.
+        ndw_WakeByAddressSingle(std::ptr::null());
+    }
+
+    #[test]
     fn impossible_sizes_are_refused() {
         assert_eq!(wait(&AtomicU32::new(0), [0u8; 3], 0), 0);
         assert_eq!(last_error(), ERROR_INVALID_PARAMETER);

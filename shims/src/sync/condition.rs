@@ -138,6 +138,56 @@ mod tests {
         assert_eq!(last_error(), ERROR_TIMEOUT);
         assert!(start.elapsed().as_millis() >= 20);
         assert!(!lock.try_read());
+        lock.unlock_write();
+        lock.read();
+        // SAFETY: objects of ours.
+        assert_eq!(unsafe { ndw_SleepConditionVariableSRW(&condition, &lock, 0, LOCKMODE_SHARED) }, 0);
+        assert!(lock.try_read() && !lock.try_write());
+        let section = CriticalSection::new(0);
+        section.enter();
+        set_last_error(0);
+        // SAFETY: objects of ours, or NULL.
+        unsafe {
+            assert_eq!(ndw_SleepConditionVariableCS(&condition, &section, 5), 0);
+            assert_eq!(last_error(), ERROR_TIMEOUT);
+            assert_eq!(ndw_SleepConditionVariableCS(&condition, std::ptr::null(), 5), 0);
+            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+        }
+        assert!(!thread::scope(|scope| scope.spawn(|| section.try_enter()).join().unwrap()));
+    }
+
+    #[test]
+    fn one_wake_up_is_for_one_sleeper_and_none_is_kept() {
+        let (condition, lock) = (ConditionVariable::default(), SrwLock::default());
+        // SAFETY: objects of ours.
+        unsafe {
+            // Nobody sleeps: nothing is remembered.
+            ndw_WakeConditionVariable(&condition);
+            lock.write();
+            assert_eq!(ndw_SleepConditionVariableSRW(&condition, &lock, 5, 0), 0);
+            lock.unlock_write();
+        }
+        let awake = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    lock.write();
+                    // SAFETY: objects of ours.
+                    assert_eq!(unsafe { ndw_SleepConditionVariableSRW(&condition, &lock, INFINITE, 0) }, 1);
+                    awake.fetch_add(1, SeqCst);
+                    lock.unlock_write();
+                });
+            }
+            while condition.sleepers.load(SeqCst) < 3 {
+                thread::yield_now();
+            }
+            while condition.sleepers.load(SeqCst) > 0 {
+                // SAFETY: an object of ours.
+                unsafe { ndw_WakeConditionVariable(&condition) };
+                thread::yield_now();
+            }
+        });
+        assert_eq!(awake.into_inner(), 3);
     }
 
     #[test]

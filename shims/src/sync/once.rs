@@ -113,6 +113,21 @@ mod tests {
         assert_eq!(runs.into_inner(), 1);
     }
 
+    unsafe extern "C" fn fails(_: *const InitOnce, _: *mut c_void, context: *mut *mut c_void) -> i32 {
+        // SAFETY: room for a context.
+        unsafe { *context = 0x2000 as *mut c_void };
+        0
+    }
+
+    #[test]
+    fn a_callback_that_fails_leaves_context_and_last_error_alone() {
+        let (once, mut context) = (InitOnce::default(), 0x30 as *mut c_void);
+        set_last_error(0xBEEF);
+        // SAFETY: objects of ours.
+        let done = unsafe { ndw_InitOnceExecuteOnce(&once, Some(fails), std::ptr::null_mut(), &mut context) };
+        assert_eq!((done, context as usize, crate::error::last_error()), (0, 0x30, 0xBEEF));
+    }
+
     #[test]
     fn a_failure_leaves_it_to_the_next() {
         let once = InitOnce::default();

@@ -123,8 +123,9 @@ fn parse_scope(text: &str) -> Option<u32> {
     }
 }
 
+/// A port that is named must not be 0.
 fn parse_port(text: &str) -> Option<u16> {
-    number(text).and_then(|port| port.try_into().ok())
+    number(text).and_then(|port| port.try_into().ok()).filter(|port| *port != 0)
 }
 
 /// Reads an address as `WSAStringToAddress` does: `a.b.c.d`, `a.b.c.d:port`, `v6`, `v6%scope`, `[v6%scope]`,
@@ -157,6 +158,25 @@ pub fn parse(text: &str, family: i32) -> Option<SocketAddr> {
     }
 }
 
+/// An IPv6 address in its shortest form, with the last 32 bits as an IPv4 address where they are one: mapped, translated
+/// or compatible addresses, and those of ISATAP.
+pub fn display_v6(ip: Ipv6Addr) -> String {
+    let [head @ .., a, b] = ip.segments();
+    let embedded = match head {
+        [0, 0, 0, 0, 0, 0] => a != 0,
+        [0, 0, 0, 0, 0xFFFF, 0] | [.., 0 | 0x200, 0x5EFE] => true,
+        _ => false,
+    };
+    if !embedded {
+        return ip.to_string();
+    }
+    // Anything but zeroes, which would be left out, keeps the place.
+    let [c, d, e, f, g, h] = head;
+    let text = Ipv6Addr::new(c, d, e, f, g, h, 1, 1).to_string();
+    let low = Ipv4Addr::from(u32::from(a) << 16 | u32::from(b));
+    format!("{}{low}", text.strip_suffix("1:1").unwrap_or(&text))
+}
+
 /// Writes an address as `WSAAddressToString` does: without the port when that is 0.
 pub fn display(address: SocketAddr) -> String {
     match address {
@@ -165,8 +185,8 @@ pub fn display(address: SocketAddr) -> String {
         SocketAddr::V6(v6) => {
             let scope = if v6.scope_id() == 0 { String::new() } else { format!("%{}", v6.scope_id()) };
             match v6.port() {
-                0 => format!("{}{scope}", v6.ip()),
-                port => format!("[{}{scope}]:{port}", v6.ip()),
+                0 => format!("{}{scope}", display_v6(*v6.ip())),
+                port => format!("[{}{scope}]:{port}", display_v6(*v6.ip())),
             }
         }
     }
@@ -184,6 +204,20 @@ mod tests {
             ("10.1", AF_INET, "10.0.0.1:0"),
             ("0x7f.1", AF_INET, "127.0.0.1:0"),
             ("010.0.0.1:0x10", AF_INET, "8.0.0.1:16"),
+            ("1.2.3.4:0XfE", AF_INET, "1.2.3.4:254"),
+            ("1.2.3.4:017", AF_INET, "1.2.3.4:15"),
+            ("1.2.3.4:65535", AF_INET, "1.2.3.4:65535"),
+            ("255.255.255.255", AF_INET, "255.255.255.255:0"),
+            ("0", AF_INET, "0.0.0.0:0"),
+            ("7:9", AF_INET, "0.0.0.7:9"),
+            ("10.20.770", AF_INET, "10.20.3.2:0"),
+            ("10.65793:5", AF_INET, "10.1.1.1:5"),
+            ("0x0A0b0c0d", AF_INET, "10.11.12.13:0"),
+            ("1.2.3.00", AF_INET, "1.2.3.0:0"),
+            ("01::A:b", AF_INET6, "[1::a:b]:0"),
+            ("::2:3:4:5:6:7:8", AF_INET6, "[0:2:3:4:5:6:7:8]:0"),
+            ("::ffff:1.2.3.4", AF_INET6, "[::ffff:1.2.3.4]:0"),
+            ("[::1]:0x50", AF_INET6, "[::1]:80"),
             ("::1", AF_INET6, "[::1]:0"),
             ("fe80::1%7", AF_INET6, "[fe80::1%7]:0"),
             ("fe80::1%lo", AF_INET6, "[fe80::1%1]:0"),
@@ -206,6 +240,28 @@ mod tests {
             "1.2.3.4:",
             "1.2.3.4:65536",
             "1.2.3.4:x",
+            "1.2.3.4:0",
+            "1.2.3.4:0x",
+            "1.2.3.4:0x10000",
+            "1.2.3.4:08",
+            "1.2.3.4:0o7",
+            "1.2.3.4::5",
+            "1.2.3.4: 5",
+            "1.2.3.4:5 ",
+            "1.2.3.0x",
+            "1.2.3.0x100",
+            "1.2.3.",
+            "1.2.3.-4",
+            "1.2.65536",
+            "300.2",
+            "[1.2.3.4]",
+            ":5",
+            ".",
+            " ",
+            "\t1.2.3.4",
+            "-1",
+            "12AB",
+            "4294967296",
             "1..2",
             "1.2.3.4 ",
             "+1.2.3.4",
@@ -214,7 +270,23 @@ mod tests {
         ] {
             assert_eq!(parse(text, AF_INET), None, "{text:?}");
         }
-        for text in ["", "1.2.3.4", "::1:", "[::1", "[::1]80", "[::1]:", "::1%", "::1%none-such", "12345::"] {
+        for text in [
+            "",
+            "1.2.3.4",
+            "::1:",
+            "[::1",
+            "[::1]80",
+            "[::1]:",
+            "::1%",
+            "::1%none-such",
+            "12345::",
+            "::1]:5",
+            "1:2:3:",
+            "[::1]:0",
+            "[::1%]",
+            " ::1",
+            "::1::",
+        ] {
             assert_eq!(parse(text, AF_INET6), None, "{text:?}");
         }
         assert_eq!(parse("1.2.3.4", libc::AF_UNIX), None);
@@ -225,6 +297,27 @@ mod tests {
         for text in ["10.0.0.1", "10.0.0.1:80", "fe80::1%3", "[fe80::1%3]:80", "::1", "[::1]:9"] {
             let family = if text.contains("::") { AF_INET6 } else { AF_INET };
             assert_eq!(display(parse(text, family).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn embedded_ipv4_addresses_are_shown_as_such() {
+        for text in [
+            "::",
+            "::1",
+            "::102",
+            "::1.2.3.4",
+            "::ffff:1.2.3.4",
+            "::ffff:0:1.2.3.4",
+            "fe80::1:102:304",
+            "::5efe:1.2.3.4",
+            "::200:5efe:1.2.3.4",
+            "fe80::5efe:1.2.3.4",
+            "2001:db8::5efe:0.0.3.4",
+            "1:0:2::3",
+            "1::2:0:3",
+        ] {
+            assert_eq!(display_v6(text.parse().unwrap()), text);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Addresses as text: `WSAStringToAddress`, `WSAAddressToString`, `InetPton`, `InetNtop`.
 
-use super::address::{display, parse, read_sockaddr, sockaddr_size, write_sockaddr};
+use super::address::{display, display_v6, parse, read_sockaddr, sockaddr_size, write_sockaddr};
 use super::outcome;
 use crate::error::*;
 use crate::text::{self, Wchar};
@@ -93,7 +93,7 @@ unsafe fn ntop(family: i32, source: *const c_void) -> Result<String, u32> {
         // SAFETY: an address of 4 bytes by the contract.
         AF_INET => Ok(Ipv4Addr::from(unsafe { source.cast::<[u8; 4]>().read() }).to_string()),
         // SAFETY: an address of 16 bytes by the contract.
-        AF_INET6 => Ok(Ipv6Addr::from(unsafe { source.cast::<[u8; 16]>().read() }).to_string()),
+        AF_INET6 => Ok(display_v6(Ipv6Addr::from(unsafe { source.cast::<[u8; 16]>().read() }))),
         _ => Err(WSAEAFNOSUPPORT),
     }
 }
@@ -301,6 +301,81 @@ mod tests {
             assert_eq!(ndw_InetPtonW(AF_INET6, w("::2").as_ptr(), bytes.as_mut_ptr().cast()), 1);
         }
         assert_eq!(bytes[15], 2);
+    }
+
+    #[test]
+    fn what_pton_refuses_leaves_the_target_alone() {
+        let mut bytes = [0xAAu8; 16];
+        let target = bytes.as_mut_ptr().cast();
+        for (family, texts) in [
+            (
+                AF_INET,
+                &[
+                    "",
+                    "1",
+                    "1.2.3",
+                    "1.2.3.4.5",
+                    "1.2.3.256",
+                    "0x1.2.3.4",
+                    "1.2.3.4:0",
+                    " 1.2.3.4",
+                    "1.2.3.4 ",
+                    "1..2.3",
+                    "a",
+                ][..],
+            ),
+            (
+                AF_INET6,
+                &[
+                    "",
+                    ":",
+                    "::1%1",
+                    "[::1]",
+                    "[::1]:5",
+                    "::1 ",
+                    ":::",
+                    "1:2:3:4:5:6:7",
+                    "1::2::3",
+                    "12345::",
+                    "1.2.3.4",
+                    "g::",
+                ],
+            ),
+        ] {
+            for text in texts {
+                // SAFETY: room for either family.
+                assert_eq!(unsafe { ndw_InetPtonW(family, w(text).as_ptr(), target) }, 0, "{text:?}");
+            }
+        }
+        // SAFETY: NULL is refused.
+        unsafe {
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".as_ptr(), null_mut()), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+        }
+        assert_eq!(bytes, [0xAA; 16]);
+    }
+
+    #[test]
+    fn ipv6_addresses_with_scopes_need_their_room_too() {
+        let (_, _, _, bytes) = to_address("[fe80::9%5]:258", AF_INET6, 28);
+        let mut buffer = [9; 16];
+        let mut length = 0;
+        // SAFETY: no more room told than there is.
+        unsafe {
+            let source = bytes.as_ptr().cast();
+            assert_eq!(ndw_WSAAddressToStringW(source, 28, null(), null_mut(), &mut length), -1);
+            assert_eq!((last_error(), length), (WSAEFAULT, 16));
+            assert_eq!(ndw_WSAAddressToStringW(source, 28, null(), buffer.as_mut_ptr(), &mut length), 0);
+            assert_eq!((length, &buffer[..]), (16, &w("[fe80::9%5]:258")[..]));
+            assert_eq!(ndw_WSAAddressToStringW(source, 28, null(), buffer.as_mut_ptr(), null_mut()), -1);
+            assert_eq!(last_error(), WSAEFAULT);
+            let other = [99u8; 28];
+            assert_eq!(
+                ndw_WSAAddressToStringW(other.as_ptr().cast(), 28, null(), buffer.as_mut_ptr(), &mut length),
+                -1
+            );
+            assert_eq!(last_error(), WSAEINVAL);
+        }
     }
 
     #[test]
