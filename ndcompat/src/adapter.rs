@@ -163,6 +163,11 @@ impl Adapter {
         self.removal.check()
     }
 
+    /// Whether a failure is to be blamed on the device, which is gone. Called without any lock.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.removal.has_happened()
+    }
+
     /// A connection-management event said that the device is gone.
     pub(crate) fn removed(&self) {
         self.removal.happened();

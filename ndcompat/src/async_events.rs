@@ -9,7 +9,7 @@ use crate::verbs::{AsyncEvent, Context};
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use win32::io::Source;
+use win32::io::{Source, WeakList};
 
 /// The asynchronous events of one device.
 ///
@@ -23,7 +23,7 @@ pub(crate) struct AsyncEvents {
 }
 
 /// Objects that the device may report about.
-struct Watched<T>(Mutex<Vec<Weak<T>>>);
+struct Watched<T>(Mutex<WeakList<T>>);
 
 impl<T> Watched<T> {
     fn new() -> Watched<T> {
@@ -31,14 +31,11 @@ impl<T> Watched<T> {
     }
 
     fn add(&self, object: &Arc<T>) {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.retain(|object| object.strong_count() > 0);
-        objects.push(Arc::downgrade(object));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(Arc::downgrade(object));
     }
 
     fn living(&self) -> Vec<Arc<T>> {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.iter().filter_map(Weak::upgrade).collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).living()
     }
 }
 

@@ -408,7 +408,7 @@ impl Queue {
         drop(poll);
         drop(notification);
         // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.
-        let removed = failures && self.file.adapter().check().is_err();
+        let removed = failures && self.file.adapter().is_gone();
         let status = if removed { Status::DEVICE_REMOVED } else { Status::SUCCESS };
         for request in ready {
             request.complete(status.0, 0);

@@ -91,7 +91,9 @@ impl ConnectionChannel {
 impl Source for ConnectionChannel {
     fn ready(&self) {
         let _in_order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Ok(Some(event)) = self.channel.event() {
+        // One event only: were there more, the descriptor would stay readable. To ask until there are none would cost
+        // every event a system call.
+        if let Ok(Some(event)) = self.channel.event() {
             let handler = {
                 let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
                 handlers.get(&event.cookie()).cloned()

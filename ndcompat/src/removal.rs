@@ -14,14 +14,17 @@
 //!
 //! The kernel tells ids in the order in which they were bound, and takes their connections down meanwhile. The
 //! adapter's own id is the first, so whoever sees a connection or a request fail finds the removal in its channel
-//! already, and asks before he calls it an ordinary failure.
+//! already, and asks [`Removal::has_happened`] before he calls it an ordinary failure.
 
 use crate::status::{Result, Status};
 use crate::verbs::{Context, Event, EventChannel, EventKind, Id, SockAddr};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use win32::io::Source;
+use win32::io::{Source, WeakList};
+
+/// How long a look at the channel, which is a system call, is good for.
+const GOOD_FOR_MS: u64 = 20;
 
 /// An object with something to do when its device is gone.
 pub(crate) trait Removable: Send + Sync {
@@ -34,8 +37,10 @@ pub(crate) struct Removal {
     channel: Arc<EventChannel>,
     id: Arc<Id>,
     gone: AtomicBool,
+    /// When the channel was looked at last by somebody who had no reason to.
+    looked: AtomicU64,
     /// In the order of their making: completion queues before the queue pairs that use them.
-    objects: Mutex<Vec<Weak<dyn Removable>>>,
+    objects: Mutex<WeakList<dyn Removable>>,
 }
 
 impl Removal {
@@ -48,6 +53,7 @@ impl Removal {
             channel,
             id: Arc::new(id),
             gone: AtomicBool::new(false),
+            looked: AtomicU64::new(0),
             objects: Mutex::default(),
         }))
     }
@@ -61,18 +67,25 @@ impl Removal {
         self.channel.fd()
     }
 
-    /// `ND_DEVICE_REMOVED` if the device is gone, as of now. Called without any lock.
+    /// `ND_DEVICE_REMOVED` if the device is gone, as of a moment ago. Called without any lock.
     pub(crate) fn check(&self) -> Result<()> {
-        self.ready();
+        let now = win32::time::coarse_milliseconds();
+        if now.saturating_sub(self.looked.load(Ordering::Relaxed)) >= GOOD_FOR_MS {
+            self.looked.store(now, Ordering::Relaxed);
+            self.ready();
+        }
         if self.gone.load(Ordering::Acquire) { Err(Status::DEVICE_REMOVED) } else { Ok(()) }
+    }
+
+    /// Whether the device is gone, as of now. Called without any lock.
+    pub(crate) fn has_happened(&self) -> bool {
+        self.ready();
+        self.gone.load(Ordering::Acquire)
     }
 
     /// Tells `object` if the device goes, or has gone.
     pub(crate) fn tell(&self, object: Weak<dyn Removable>) {
-        let mut objects = self.lock();
-        objects.retain(|object| object.strong_count() > 0);
-        objects.push(object.clone());
-        drop(objects);
+        self.lock().add(object.clone());
         if self.gone.load(Ordering::Acquire)
             && let Some(object) = object.upgrade()
         {
@@ -86,7 +99,7 @@ impl Removal {
             return;
         }
         tracing::warn!("the device was removed");
-        let objects: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let objects = self.lock().living();
         for object in objects {
             object.device_removed();
         }
@@ -94,7 +107,7 @@ impl Removal {
         drop(Context::all());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Removable>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WeakList<dyn Removable>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -97,7 +97,7 @@ impl ConnectionHandler for Connector {
             | EventKind::Established => {}
             // Nothing that ends a connection on a device that is gone says more than that; all hear of it.
             _ => {
-                if self.adapter().check().is_err() {
+                if self.adapter().is_gone() {
                     return;
                 }
             }

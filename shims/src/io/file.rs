@@ -6,7 +6,7 @@ use super::queue::{Packet, Queue};
 use super::signal::Signal;
 use super::sync::Lock;
 use super::sys::thread_id;
-use super::{Overlapped, Request, Which};
+use super::{Overlapped, Request, WeakList, Which};
 use crate::error::*;
 use crate::object::{Object, RawHandle, guard, handle};
 use std::io;
@@ -25,7 +25,7 @@ pub struct File {
     pub(super) poller: Arc<Poller>,
     port: OnceLock<(Arc<Queue>, usize)>,
     sources: Lock<Vec<Watched>>,
-    cancellers: Lock<Vec<Weak<dyn Canceller>>>,
+    cancellers: Lock<WeakList<dyn Canceller>>,
     /// Pending requests, and other reasons to make progress.
     interest: AtomicUsize,
     /// What `SetFileCompletionNotificationModes` set: bits can only be added.
@@ -107,9 +107,7 @@ impl File {
 
     /// Lets `CancelIo` and `CancelIoEx` on this file reach `canceller`.
     pub fn add_canceller(&self, canceller: Weak<dyn Canceller>) {
-        let mut cancellers = self.cancellers.lock();
-        cancellers.retain(|other| other.strong_count() > 0);
-        cancellers.push(canceller);
+        self.cancellers.lock().add(canceller);
     }
 
     /// Starts a request: marks `ov` pending and resets its event.
@@ -193,7 +191,7 @@ impl File {
     }
 
     fn cancel(&self, which: Which) -> usize {
-        let cancellers: Vec<_> = self.cancellers.lock().iter().filter_map(Weak::upgrade).collect();
+        let cancellers = self.cancellers.lock().living();
         cancellers.iter().map(|canceller| canceller.cancel(which)).sum()
     }
 }

@@ -17,12 +17,15 @@ pub(crate) mod signal;
 mod spin;
 pub(crate) mod sync;
 pub(crate) mod sys;
+mod weak_list;
 
 pub use file::{Canceller, File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS};
 pub use poller::Source;
 pub(crate) use port::Port;
 pub use request::{Request, Which, result, wait_for};
+pub use sys::with_signals_blocked;
+pub use weak_list::WeakList;
 
 #[cfg(test)]
 mod model;

@@ -183,7 +183,7 @@ impl Epoll {
 }
 
 /// Runs `start` with all signals blocked, for threads that inherit this and serve no signals of the program.
-pub(crate) fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> R {
+pub fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> R {
     // SAFETY: a signal set is plain data, for which zero is a valid value.
     let (mut all, mut former): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
     // SAFETY: both sets are valid for the duration of the calls.
