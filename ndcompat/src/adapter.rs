@@ -11,6 +11,7 @@ use crate::memory_window::MemoryWindow;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::{QueuePair, QueuePairConfig};
 use crate::removal::{Removable, Removal};
+use crate::routes::Routes;
 use crate::shared_receive_queue::{Shared, SharedReceiveQueue, SharedReceiveQueueConfig};
 use crate::status::{Result, Status};
 use crate::types::AdapterInfo;
@@ -26,6 +27,7 @@ pub struct Adapter {
     limits: Limits,
     removal: Arc<Removal>,
     events: Arc<AsyncEvents>,
+    routes: Routes,
     files: Mutex<HashMap<usize, Weak<AdapterFile>>>,
 }
 
@@ -38,7 +40,8 @@ impl Adapter {
         let limits = Limits::probe(&context, &pd)?;
         let events = AsyncEvents::of(&context)?;
         events.watch_removal(&removal);
-        Ok(Arc::new(Adapter { context, pd, limits, removal, events, files: Mutex::default() }))
+        let (routes, files) = (Routes::default(), Mutex::default());
+        Ok(Arc::new(Adapter { context, pd, limits, removal, events, routes, files }))
     }
 
     /// Opens a file for the overlapped requests of this adapter's objects (`CreateOverlappedFile`).
@@ -156,6 +159,10 @@ impl Adapter {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.routes
     }
 
     /// `ND_DEVICE_REMOVED` once the device is gone. Called without any lock, by all that is no cleaning up.

@@ -26,11 +26,13 @@ pub mod queue_pair;
 mod reaping;
 mod removal;
 mod request_queue;
+mod routes;
 pub mod shared_receive_queue;
 pub mod status;
 pub mod types;
 pub mod verbs;
 mod work_request;
+mod worker;
 
 pub use adapter::Adapter;
 pub use buffer::{Buffer, RemoteMemory};

@@ -7,6 +7,7 @@ use crate::overlapped_file::AdapterFile;
 use crate::status::{Result, Status};
 use crate::types::mr_flags;
 use crate::verbs::{self, bindings::*};
+use crate::worker;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +22,7 @@ pub struct MemoryRegion {
     remote_token: AtomicU32,
 }
 
-/// From this size on, a registration is left to a thread of its own: to pin so much memory takes milliseconds.
+/// From this size on, a registration is left to another thread: to pin so much memory takes milliseconds.
 ///
 /// Below, it is done when `Register` returns: programs rely on being rid of the `OVERLAPPED` then.
 const LARGE: usize = 64 << 20;
@@ -58,7 +59,7 @@ impl MemoryRegion {
 
     /// Registers `length` bytes at `address` with `ND_MR_FLAG_*` flags (`Register`).
     ///
-    /// Answers `ND_PENDING`. Of less than 64 MiB, it is done then; more is registered by a thread of its own, and until
+    /// Answers `ND_PENDING`. Of less than 64 MiB, it is done then; more is registered by another thread, and until
     /// the request completes nothing is registered.
     ///
     /// # Safety
@@ -106,8 +107,7 @@ impl MemoryRegion {
         if first_large {
             self.file.file().add_canceller(Arc::downgrade(self) as Weak<dyn Canceller>);
         }
-        let alone = std::thread::Builder::new().name("nd-register".into()).spawn(register.clone());
-        if let Err(error) = alone {
+        if let Err(error) = worker::run(register.clone()) {
             tracing::warn!(%error, "no thread to register from");
             register();
         }

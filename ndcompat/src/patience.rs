@@ -12,8 +12,16 @@ use std::time::Duration;
 /// gets it out. The kernel sends one, aimed at this thread alone, when the time is up, and then every second until
 /// the call gives in. Where no signal can be had, `call` runs without a limit.
 pub(crate) fn with_limit<R>(limit: Duration, call: impl FnOnce() -> R) -> R {
-    let _timer = free_signal().and_then(|signal| Timer::start(signal, limit).ok());
-    call()
+    thread_local! {
+        static TIMER: Option<Timer> = free_signal().and_then(|signal| Timer::new(signal).ok());
+    }
+    TIMER.with(|timer| {
+        let Some(timer) = timer else { return call() };
+        timer.set(limit);
+        let result = call();
+        timer.set(Duration::ZERO);
+        result
+    })
 }
 
 /// A real-time signal that nobody uses, with a handler that does nothing but interrupt.
@@ -36,14 +44,19 @@ fn free_signal() -> Option<i32> {
     })
 }
 
-/// A timer that signals the thread it was started on.
+/// A timer that signals the thread it was made on.
 struct Timer(libc::timer_t);
 
 impl Timer {
-    fn start(signal: i32, limit: Duration) -> io::Result<Timer> {
+    fn new(signal: i32) -> io::Result<Timer> {
         // SAFETY: all-zero is valid for both structures.
-        let (mut event, mut spec): (libc::sigevent, libc::itimerspec) =
+        let (mut event, mut signals): (libc::sigevent, libc::sigset_t) =
             unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        // SAFETY: the set is writable. The thread may have been started with all signals blocked.
+        unsafe {
+            libc::sigaddset(&mut signals, signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, ptr::null_mut());
+        }
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal;
         // SAFETY: has no preconditions.
@@ -53,22 +66,25 @@ impl Timer {
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let timer = Timer(timer);
-        spec.it_value.tv_sec = limit.as_secs() as libc::time_t;
-        spec.it_value.tv_nsec = limit.subsec_nanos().into();
-        // A first signal may come just before the call goes to sleep.
-        spec.it_interval.tv_sec = 1;
-        // SAFETY: the timer was made above.
-        if unsafe { libc::timer_settime(timer.0, 0, &spec, ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(timer)
+        Ok(Timer(timer))
+    }
+
+    /// Lets the first signal come after `limit`; none, if that is zero.
+    fn set(&self, limit: Duration) {
+        let time = |time: Duration| libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        // More than one: the first may come just before the call goes to sleep.
+        let spec = libc::itimerspec { it_value: time(limit), it_interval: time(Duration::from_secs(1)) };
+        // SAFETY: the timer is live, the times are valid.
+        unsafe { libc::timer_settime(self.0, 0, &spec, ptr::null_mut()) };
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: made by `start`, and not used again.
+        // SAFETY: made by `new`, and not used again.
         unsafe { libc::timer_delete(self.0) };
     }
 }

@@ -8,7 +8,7 @@ use crate::queue_pair::{Core, QueuePair};
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id, SockAddr};
-use std::net::{SocketAddr, UdpSocket};
+use crate::worker;
 use std::sync::Arc;
 use std::time::Duration;
 use win32::io::Overlapped;
@@ -125,7 +125,7 @@ impl Connector {
             // The machine had none to spare when the last attempt failed.
             None => Arc::new(endpoint::bind_to_share(&self.file, self.cookie, bound)?),
         };
-        if is_unrouted(bound, destination) {
+        if self.adapter().routes().lead_nowhere(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
         }
         if let Some(endpoint) = &state.endpoint {
@@ -307,8 +307,7 @@ impl Connector {
             return self.connect_failed(state, Status::INVALID_ADDRESS);
         }
         if self.is_iwarp() {
-            self.send_request_from_worker(id, core, &state.terms);
-            return Aftermath::default();
+            return self.send_request_from_worker(state, id, core);
         }
         let sent = core.use_port(id.port_num()).and_then(|()| Ok(id.connect(param(&core, &state.terms))?));
         match sent {
@@ -318,9 +317,9 @@ impl Connector {
     }
 
     /// An iWARP driver may connect its TCP socket, for minutes, inside the call.
-    fn send_request_from_worker(&self, id: Arc<Id>, core: Arc<Core>, terms: &Terms) {
+    fn send_request_from_worker(&self, state: &mut State, id: Arc<Id>, core: Arc<Core>) -> Aftermath {
         let this = self.this.clone();
-        let terms = Terms { private_data: terms.private_data.clone(), ..*terms };
+        let terms = Terms { private_data: state.terms.private_data.clone(), ..state.terms };
         let ask = move || {
             let connected = with_limit(CONNECT_LIMIT, || id.connect(param(&core, &terms)));
             let Err(error) = connected else { return };
@@ -342,21 +341,14 @@ impl Connector {
             drop(state);
             after.run();
         };
-        let worker = std::thread::Builder::new().name("nd-connect".into()).spawn(ask);
-        if let Err(error) = worker {
-            tracing::warn!(%error, "no thread to connect from");
+        match worker::run(ask) {
+            Ok(()) => Aftermath::default(),
+            Err(error) => {
+                tracing::warn!(%error, "no thread to connect from");
+                self.connect_failed(state, Status::INSUFFICIENT_RESOURCES)
+            }
         }
     }
-}
-
-/// Whether no route leads from `source` to `destination`.
-///
-/// The kernel's connection manager, once bound to a device, takes such a destination for a neighbour and asks it for a
-/// minute. Nothing is sent to find out.
-fn is_unrouted(source: SockAddr, destination: SockAddr) -> bool {
-    let socket = UdpSocket::bind(SocketAddr::from(source.with_port(0)));
-    let connected = socket.and_then(|socket| socket.connect(SocketAddr::from(destination)));
-    connected.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
 }
 
 /// The connection parameters that `terms` come to.
