@@ -261,3 +261,27 @@ fn who_accepts_may_leave_at_once() {
         leave.wait(&passive.connector);
     }
 }
+
+/// A peer that leaves takes nothing more: what is sent to it, before its end is known here or after, is cancelled. On iWARP
+/// it may be done as far as this side can tell, or fail half way.
+#[test]
+fn a_message_to_who_has_left_is_canceled() {
+    for round in 0..10 {
+        let (active, passive) = connected();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut leave = Ov::new();
+                assert_eq!(passive.disconnect(&mut leave), Status::PENDING);
+                assert_eq!(leave.wait(&passive.connector), Status::SUCCESS);
+            });
+            // Earlier or later in the other side's way out.
+            std::thread::sleep(Duration::from_micros(500 * round));
+            // SAFETY: nothing is passed.
+            let posted = unsafe { active.queue_pair.send(ptr::null_mut(), ptr::null(), 0, 0) };
+            assert_eq!(posted, Status::SUCCESS);
+            let sent = active.result().status;
+            let iwarp = is_siw() && [Status::SUCCESS, Status::ACCESS_VIOLATION].contains(&sent);
+            assert!(sent == Status::CANCELED || iwarp, "round {round}: {sent}");
+        });
+    }
+}
