@@ -72,6 +72,10 @@ pub unsafe extern "C" fn ndw_run_wmain(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, PoisonError};
+
+    /// A program starts once; the tests set the locale one after the other.
+    static START: Mutex<()> = Mutex::new(());
 
     unsafe extern "C" fn main(argc: c_int, argv: *mut *mut Wchar, envp: *mut *mut Wchar) -> c_int {
         // SAFETY: the arrays have the elements looked at.
@@ -96,6 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_no_utf8_becomes_a_replacement_character() {
+        let _alone = START.lock().unwrap_or_else(PoisonError::into_inner);
         let argv = [c"a\xFFb\xE4\xBD".as_ptr(), std::ptr::null()];
         // SAFETY: NULL-terminated arrays of strings; no environment.
         assert_eq!(unsafe { ndw_run_wmain(argv.as_ptr(), std::ptr::null(), broken) }, 1);
@@ -103,6 +108,7 @@ mod tests {
 
     #[test]
     fn arguments_arrive_as_wide_strings() {
+        let _alone = START.lock().unwrap_or_else(PoisonError::into_inner);
         let argv = [c"program".as_ptr(), c"gr\u{fc}n \u{1F600}".as_ptr(), std::ptr::null()];
         let environment = [c"A=b".as_ptr(), std::ptr::null()];
         // SAFETY: NULL-terminated arrays of strings.
