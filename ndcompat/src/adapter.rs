@@ -16,7 +16,7 @@ use crate::shared_receive_queue::{Shared, SharedReceiveQueue, SharedReceiveQueue
 use crate::status::{Result, Status};
 use crate::types::AdapterInfo;
 use crate::verbs::{Context, ProtectionDomain, SockAddr, addresses};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use win32::io::{File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 
@@ -28,7 +28,7 @@ pub struct Adapter {
     removal: Arc<Removal>,
     events: Arc<AsyncEvents>,
     routes: Routes,
-    files: Mutex<HashMap<usize, Weak<AdapterFile>>>,
+    files: Mutex<BTreeMap<usize, Weak<AdapterFile>>>,
 }
 
 impl Adapter {

@@ -3,7 +3,7 @@
 use crate::adapter::Adapter;
 use crate::status::{Result, Status};
 use crate::verbs::{Event, EventChannel};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use win32::io::{File, Registration, Source};
@@ -25,7 +25,7 @@ pub(crate) trait ConnectionHandler: Send + Sync {
 /// The connection-management channel of a file.
 pub(crate) struct ConnectionChannel {
     channel: Arc<EventChannel>,
-    handlers: Mutex<HashMap<usize, Weak<dyn ConnectionHandler>>>,
+    handlers: Mutex<BTreeMap<usize, Weak<dyn ConnectionHandler>>>,
     /// Events of one id must be handled in their order, whichever threads take them.
     order: Mutex<()>,
 }
@@ -54,7 +54,7 @@ impl AdapterFile {
         if self.connections.get().is_none() {
             let channel = Arc::new(ConnectionChannel {
                 channel: EventChannel::create().map_err(Status::of_host)?,
-                handlers: Mutex::new(HashMap::new()),
+                handlers: Mutex::new(BTreeMap::new()),
                 order: Mutex::new(()),
             });
             let source = self.file.add_source(channel.channel.fd(), channel.clone());

@@ -7,7 +7,8 @@
 //!   calls on those ids but `rdma_destroy_id` fail with `ENXIO`, and binding to the device's addresses with `ENODEV`;
 //! - no asynchronous event comes, no queue pair fails and every verb goes on working, even creating objects, except that
 //!   `ibv_query_port` fails with `ENODEV` if the network device is gone too;
-//! - `rdma link delete` waits until the last program has closed the device, whose name stays taken meanwhile.
+//! - `rdma link delete` waits until the last program has closed the device, whose name stays taken meanwhile; librdmacm
+//!   closes the last device that the machine has only when the process ends.
 //!
 //! So an adapter keeps an id of its own for that one event. It tells the objects, which complete what is pending and
 //! flush what is outstanding; from then on [`Removal::check`] refuses all but the cleaning up.

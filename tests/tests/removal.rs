@@ -2,7 +2,9 @@
 
 use ndcompat::connector::Offer;
 use ndcompat::types::{NotifyType, mr_flags, op_flags};
-use ndcompat::{Adapter, Connector, Listener, QueuePairConfig, SharedReceiveQueueConfig, Status, provider};
+use ndcompat::{
+    Adapter, Connector, Listener, MemoryRegion, QueuePairConfig, SharedReceiveQueueConfig, Status, provider,
+};
 use ndcompat_tests::lab::{Device, two_kinds};
 use ndcompat_tests::{End, Operation, Pair, listen, shows};
 use std::process::Child;
@@ -17,9 +19,12 @@ fn all_that_is_pending_ends_and_the_other_adapter_stays() {
     let pair = pair_at_adapter(&adapter, &device);
     let mut pending = Pending::start(&adapter, &device, &pair);
     let waiter = wait_in_a_thread(&pair.passive);
+    let (mut registration, region, memory) = begin_registration(&adapter);
     let deletion = device.delete();
 
     pending.assert_removed();
+    // Verbs go on working.
+    assert_eq!(registration.wait(), Status::SUCCESS, "a registration under way");
     assert_eq!(waiter.join().unwrap(), Status::DEVICE_REMOVED, "a thread blocked in the wait");
     for end in [&pair.active, &pair.passive] {
         let flushed = end.completion();
@@ -31,6 +36,7 @@ fn all_that_is_pending_ends_and_the_other_adapter_stays() {
     assert_eq!(provider::resolve_address(device.address), Err(Status::INVALID_ADDRESS));
     exchange(&pair_at(&other));
 
+    drop((registration, region, memory));
     drop(pending);
     drop(pair);
     drop(adapter);
@@ -38,6 +44,20 @@ fn all_that_is_pending_ends_and_the_other_adapter_stays() {
     device.restore();
     exchange(&pair_at(&device));
     exchange(&stays);
+}
+
+/// Begins to register so much memory that it goes on after the call.
+fn begin_registration(adapter: &Arc<Adapter>) -> (Operation, Arc<MemoryRegion>, Vec<u8>) {
+    let file = adapter.create_overlapped_file().unwrap();
+    let region = adapter.create_memory_region(&file).unwrap();
+    let mut memory = vec![0; 512 << 20];
+    let mut operation = Operation::on(&file);
+    let flags = mr_flags::ALLOW_LOCAL_WRITE;
+    // SAFETY: the memory is kept until the operation has ended.
+    let status = unsafe { region.register(memory.as_mut_ptr(), memory.len(), flags, operation.ov()) };
+    assert_eq!(status, Status::PENDING);
+    assert_eq!(operation.status(), Status::PENDING);
+    (operation, region, memory)
 }
 
 /// What waits when the device goes.
