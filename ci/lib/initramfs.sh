@@ -8,7 +8,7 @@ GUEST_MODULES=(virtio_pci 9pnet_virtio 9p virtio_console overlay dummy veth sch_
 # prepare_initramfs: sets INITRAMFS, which is made anew whenever the kernel or what goes in has changed.
 prepare_initramfs() {
     local key
-    key=$(cat "$CI_LIB/initramfs.sh" "$CI_LIB/guest/init" | sha256sum | cut -c1-12)
+    key=$(cat "$CI_LIB/initramfs.sh" "$CI_LIB/siw.sh" "$CI_LIB/guest/init" | sha256sum | cut -c1-12)
     INITRAMFS=$CACHE/initramfs/$(basename "$KERNEL")-$key.gz
     build_once "$INITRAMFS" build_initramfs
 }

@@ -12,9 +12,10 @@ use crate::shared_receive_queue::Shared;
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
 use crate::verbs::{self, RawQueue, bindings::ibv_wc};
+use parking_lot::{Mutex, MutexGuard};
 use std::mem::MaybeUninit;
 use std::slice;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use win32::io::{Canceller, Overlapped, Registration, Source, Which};
 
 /// How many work completions are taken from the device at a time.
@@ -185,10 +186,6 @@ impl Drop for CompletionQueue {
 }
 
 impl Queue {
-    fn lock_notification(&self) -> MutexGuard<'_, Notification> {
-        self.notification.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
     /// [`Queue::results_of_any`], which could do this, too: what is usual takes few instructions, and calls nothing but the
     /// device.
@@ -302,9 +299,16 @@ impl Queue {
 
     /// Takes everything from the device into the stash.
     fn collect(&self, poll: &mut Poll) {
-        let mut stash = std::mem::take(&mut poll.stash);
-        while self.reap(poll, BATCH, |completion| stash.push_back(completion)) == BATCH {}
-        poll.stash = stash;
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        loop {
+            let found = self.cq.poll(&mut batch).unwrap_or_default();
+            if !found.is_empty() {
+                poll.stash(found);
+            }
+            if found.len() < BATCH {
+                break;
+            }
+        }
         if poll.has_leftovers() {
             poll.settle_empty(&self.cq, self.lossy_flush);
         }
@@ -319,7 +323,7 @@ impl Queue {
     }
 
     unsafe fn notify(&self, kind: NotifyType, ov: *mut Overlapped) -> Status {
-        let mut notification = self.lock_notification();
+        let mut notification = self.notification.lock();
         if let Some(status) = notification.failure() {
             return status;
         }
@@ -350,7 +354,7 @@ impl Queue {
             Some(NotifyType::Solicited) => {
                 let wanted =
                     |c: &Completion| c.request_type == RequestType::Receive || !c.status.is_success();
-                poll.stash.iter().skip(poll.announced).any(wanted)
+                poll.stash.range(poll.announced..).any(wanted)
             }
             _ => poll.stash.len() > poll.announced,
         };
@@ -362,7 +366,7 @@ impl Queue {
 
     /// The device reported a completion event.
     fn triggered(&self) {
-        let mut notification = self.lock_notification();
+        let mut notification = self.notification.lock();
         notification.disarmed();
         if notification.level().is_none() {
             return;
@@ -379,7 +383,7 @@ impl Queue {
 
     /// Something may have been put into the queue without the device's knowledge.
     fn look_again(&self) {
-        let notification = self.lock_notification();
+        let notification = self.notification.lock();
         if notification.level().is_none() {
             return;
         }
@@ -396,15 +400,15 @@ impl Queue {
         mut poll: Held<'_, Poll>,
         fresh: bool,
     ) {
-        let mut ready = Vec::new();
-        let mut failures = false;
-        if fresh {
-            failures =
-                poll.stash.iter().skip(poll.announced).any(|completion| !completion.status.is_success());
-            poll.announced = poll.stash.len();
-            ready = notification.take();
-        }
         let after = std::mem::take(&mut poll.after);
+        if !fresh {
+            drop(poll);
+            drop(notification);
+            return after.run();
+        }
+        let failures = poll.stash.range(poll.announced..).any(|completion| !completion.status.is_success());
+        poll.announced = poll.stash.len();
+        let ready = notification.take();
         drop(poll);
         drop(notification);
         // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.
@@ -418,7 +422,7 @@ impl Queue {
 
     /// The queue itself has failed: nothing will come any more.
     pub(crate) fn fail(&self, status: Status) {
-        self.fail_with(self.lock_notification(), status);
+        self.fail_with(self.notification.lock(), status);
     }
 
     fn fail_with(&self, mut notification: MutexGuard<'_, Notification>, status: Status) {
@@ -438,11 +442,17 @@ impl Queue {
 impl Source for Queue {
     fn ready(&self) {
         let Some(channel) = self.cq.channel() else { return };
-        // One event only: were there more, the descriptor would stay readable. To ask until there are none would cost
-        // every wake-up a system call.
-        if matches!(channel.event(), Ok(Some(_))) {
+        // One event only: to ask until there are none would cost every wake-up a system call.
+        if let Ok(Some(event)) = channel.event() {
+            self.cq.keep(event);
             self.triggered();
         }
+    }
+
+    /// There is one event at most, unless the queue was armed for more while it came, and each has the whole queue looked
+    /// through.
+    fn needs_each_once(&self) -> bool {
+        true
     }
 }
 
@@ -454,7 +464,7 @@ impl Removable for Queue {
 
 impl Canceller for Queue {
     fn cancel(&self, which: Which) -> usize {
-        let requests = self.lock_notification().cancel(which);
+        let requests = self.notification.lock().cancel(which);
         let count = requests.len();
         for request in requests {
             request.complete(Status::CANCELED.0, 0);

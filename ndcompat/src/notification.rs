@@ -2,7 +2,11 @@
 
 use crate::status::Status;
 use crate::types::NotifyType;
+use smallvec::SmallVec;
 use win32::io::{Request, Which};
+
+/// Requests, of which there is mostly one.
+pub(crate) type Requests = SmallVec<[Request; 1]>;
 
 /// Who waits for a completion queue, and what the device has been asked to report.
 ///
@@ -10,7 +14,7 @@ use win32::io::{Request, Which};
 #[derive(Default)]
 pub(crate) struct Notification {
     /// Requests for `Any` or `Solicited`, in the order they came.
-    waiting: Vec<Request>,
+    waiting: Requests,
     /// What all of `waiting` wait for: one `Any` makes it `Any` for all.
     level: Option<NotifyType>,
     /// Requests for errors of the queue.
@@ -69,16 +73,17 @@ impl Notification {
     }
 
     /// All that wait for a completion, in order.
-    pub(crate) fn take(&mut self) -> Vec<Request> {
+    pub(crate) fn take(&mut self) -> Requests {
         self.level = None;
         std::mem::take(&mut self.waiting)
     }
 
     /// The request on `ov`, or all requests, in order.
     pub(crate) fn cancel(&mut self, which: Which) -> Vec<Request> {
-        let chosen = |request: &mut Request| request.is_among(which);
-        let mut cancelled: Vec<_> = self.waiting.extract_if(.., chosen).collect();
-        cancelled.extend(self.errors.extract_if(.., chosen));
+        let chosen = |request: &Request| request.is_among(which);
+        let (mut cancelled, others) = self.waiting.drain(..).partition::<Vec<_>, _>(chosen);
+        self.waiting.extend(others);
+        cancelled.extend(self.errors.extract_if(.., |request| chosen(request)));
         if self.waiting.is_empty() {
             self.level = None;
         }
@@ -88,7 +93,7 @@ impl Notification {
     /// The queue has failed: all requests, to be completed with `status`, which later ones get at once.
     pub(crate) fn fail(&mut self, status: Status) -> Vec<Request> {
         self.failure = Some(status);
-        let mut requests = self.take();
+        let mut requests = self.take().into_vec();
         requests.append(&mut self.errors);
         requests
     }

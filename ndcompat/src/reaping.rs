@@ -43,9 +43,12 @@ struct SharedUser {
     shared: Arc<Shared>,
 }
 
-/// What reaping has brought about, to be dealt with when no lock is held.
+/// What reaping has brought about, to be dealt with when no lock is held. Mostly nothing, which costs next to nothing.
 #[derive(Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct Aftermath(Option<Box<Consequences>>);
+
+#[derive(Default)]
+struct Consequences {
     /// Queue pairs one of whose requests failed.
     failed: Vec<Weak<Core>>,
     /// Notices that a shared receive queue runs low.
@@ -58,17 +61,23 @@ impl Aftermath {
     /// Called without any lock.
     #[inline]
     pub fn run(self) {
-        if !self.is_empty() {
-            self.run_all();
+        if let Some(consequences) = self.0 {
+            consequences.run();
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.failed.is_empty() && self.low.is_empty() && self.seen.is_empty()
+        self.0.is_none()
     }
 
+    fn add(&mut self) -> &mut Consequences {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Consequences {
     #[cold]
-    fn run_all(self) {
+    fn run(self) {
         for request in self.low {
             request.complete(Status::SUCCESS.0, 0);
         }
@@ -85,13 +94,17 @@ impl SharedUser {
     fn reap(&self, wc: &ibv_wc, after: &mut Aftermath) -> Completion {
         let status = completion::status(wc, RequestType::Receive);
         if status != Status::SUCCESS {
-            after.failed.push(self.core.clone());
+            after.add().failed.push(self.core.clone());
+        }
+        let (context, low) = self.shared.reap(wc.wr_id);
+        if !low.is_empty() {
+            after.add().low.extend(low);
         }
         Completion {
             status,
             bytes_transferred: if status == Status::SUCCESS { wc.byte_len } else { 0 },
             queue_pair_context: self.context,
-            request_context: self.shared.reap(wc.wr_id, &mut after.low),
+            request_context: context,
             request_type: RequestType::Receive,
         }
     }
@@ -143,12 +156,19 @@ impl Poll {
                 }
                 Reaped::Failed(completion, queue) => {
                     self.reaped += 1;
-                    self.after.failed.push(queue.core().clone());
+                    self.after.add().failed.push(queue.core().clone());
                     take(completion);
                 }
                 Reaped::Hidden => {}
             }
         }
+    }
+
+    /// Puts what users are to see of the completions `found` into the stash.
+    pub fn stash(&mut self, found: &[ibv_wc]) {
+        let mut stash = std::mem::take(&mut self.stash);
+        self.reap(found, |completion| stash.push_back(completion));
+        self.stash = stash;
     }
 
     /// Notes whether there is anything that the device's queue does not tell.
@@ -160,7 +180,8 @@ impl Poll {
     #[cold]
     pub fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
         let count = results.len().min(self.stash.len());
-        for (result, completion) in results.iter_mut().zip(self.stash.drain(..count)) {
+        for result in &mut results[..count] {
+            let Some(completion) = self.stash.pop_front() else { break };
             *result = completion;
         }
         self.announced = self.announced.saturating_sub(count);
@@ -189,7 +210,7 @@ impl Poll {
                     stash.push_back(completion);
                 });
             }
-            after.seen.push(core);
+            after.add().seen.push(core);
             true
         });
     }

@@ -229,14 +229,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees the place of a completed receive and returns its context; adds to `low` the requests that wait for the queue
-    /// to run low, if it has.
-    pub(crate) fn reap(&self, wr_id: u64, low: &mut Vec<Request>) -> u64 {
+    /// Frees the place of a completed receive and returns its context, and, if the queue has run low, the requests that
+    /// wait for that.
+    pub(crate) fn reap(&self, wr_id: u64) -> (u64, Vec<Request>) {
         let place = (wr_id >> 1) as u32;
         let mut state = self.lock();
         state.free.push(place);
-        low.append(&mut state.low());
-        state.contexts[place as usize]
+        let low = state.low();
+        (state.contexts[place as usize], low)
     }
 
     /// Completes what waits for a low queue if it is low, and otherwise has the device watch its level.

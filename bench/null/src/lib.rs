@@ -35,10 +35,21 @@ pub enum Kind {
     Receive,
 }
 
+/// How the completion of a request is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until the notification is complete, with `GetOverlappedResult`.
+    Result,
+    /// Until the packet of the notification comes through a completion port.
+    Port,
+}
+
 /// A way to the device: ours, or raw.
 pub trait Path {
     /// Posts a request. The `number`th silent one of a round is one of many.
     fn post(&self, kind: Kind, number: u64);
+    /// Asks for an event, posts a send, waits for the event, and takes the result. Raw has one way to wait.
+    fn await_send(&self, how: Wait, number: u64);
     /// Takes up to `most` results, at most [`BATCH`], all of which must be good; says how many.
     fn results(&self, most: usize) -> usize;
 }
@@ -81,6 +92,8 @@ pub const CASES: &[Case] = &[
     case!("Send silent", nothing, post_silently),
     case!("GetResults of 16, each", fill, reap_batches),
     case!("GetResults of an empty queue", nothing, find_nothing),
+    case!("Notify, Send, GetOverlappedResult, GetResults", nothing, await_sends, Wait::Result),
+    case!("Notify, Send, completion port, GetResults", nothing, await_sends, Wait::Port),
 ];
 
 fn nothing<P: Path>(_path: &P) {}
@@ -117,5 +130,12 @@ fn reap_batches<P: Path>(path: &P) {
 fn find_nothing<P: Path>(path: &P) {
     for _ in 0..ROUND {
         assert!(path.results(1) == 0);
+    }
+}
+
+#[inline(always)]
+fn await_sends<P: Path>(path: &P, how: Wait) {
+    for number in 0..ROUND {
+        path.await_send(how, number);
     }
 }

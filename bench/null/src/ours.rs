@@ -1,44 +1,85 @@
 //! Our way: the interfaces of the built library, as a C program calls them.
 
-use crate::{BATCH, BYTES, DEPTH, Kind, Path};
+use crate::{BATCH, BYTES, DEPTH, Kind, Path, Wait};
 use ndcompat::Status;
-use ndcompat::types::{Completion, Sge, op_flags};
-use ndcompat_tests::client::{Client, connect, open};
-use ndcompat_tests::com::create;
+use ndcompat::types::{Completion, NotifyType, Sge, op_flags};
+use ndcompat_tests::client::{Client, Ov, connect, open};
+use ndcompat_tests::com::{Adapter, Com, create};
+use ndcompat_tests::library::Port;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// A connected end; all its queues have the depth of a round.
+/// Connected ends; all their queues have the depth of a round.
 pub struct Ours {
     client: Client,
     _peer: Client,
     list: [Sge; 1],
     remote: (u64, u32),
+    ov: RefCell<Ov>,
+    /// One whose requests go to a port.
+    ported: Client,
+    _ported_peer: Client,
+    port: Port,
 }
 
 impl Ours {
-    /// Connects two ends. The device must still be one that connects, or have done so before.
+    /// Connects the ends. The device must still be one that connects, or have done so before.
     pub fn new() -> Ours {
         let adapter = open();
-        let (mut client, peer) = (Client::on(&adapter), Client::on(&adapter));
-        // SAFETY: the arguments are valid.
-        unsafe {
-            let file = client.file;
-            client.completion_queue =
-                create(|iid, out| adapter.create_completion_queue(iid, file, 2 * DEPTH, 0, 0, out)).unwrap();
-            let queue = client.completion_queue.as_ptr();
-            client.queue_pair = create(|iid, out| {
-                adapter.create_queue_pair(iid, queue, queue, null_mut(), DEPTH, DEPTH, 2, 2, 256, out)
-            })
-            .unwrap();
-        }
+        let [client, peer, ported, ported_peer] = [0; 4].map(|_| deep(&adapter));
         connect(&client, &peer);
+        connect(&ported, &ported_peer);
         let list = [client.sge(0, BYTES)];
         // SAFETY: the region lives.
         let remote = (peer.memory.as_ptr() as u64, unsafe { peer.region.get_remote_token() });
-        Ours { client, _peer: peer, list, remote }
+        let port = Port::on(ported.file, 1);
+        Ours {
+            client,
+            _peer: peer,
+            list,
+            remote,
+            ov: RefCell::default(),
+            ported,
+            _ported_peer: ported_peer,
+            port,
+        }
+    }
+}
+
+/// An end with deep queues.
+fn deep(adapter: &Com<Adapter>) -> Client {
+    let mut client = Client::on(adapter);
+    let file = client.file;
+    // SAFETY: the arguments are valid.
+    unsafe {
+        client.completion_queue =
+            create(|iid, out| adapter.create_completion_queue(iid, file, 2 * DEPTH, 0, 0, out)).unwrap();
+        let queue = client.completion_queue.as_ptr();
+        client.queue_pair = create(|iid, out| {
+            adapter.create_queue_pair(iid, queue, queue, null_mut(), DEPTH, DEPTH, 2, 2, 256, out)
+        })
+        .unwrap();
+    }
+    client
+}
+
+/// Takes up to `most` results of `client`.
+#[inline(always)]
+fn results(client: &Client, most: usize) -> usize {
+    let mut results = [const { MaybeUninit::<Completion>::uninit() }; BATCH];
+    let most = most.min(BATCH) as u32;
+    // SAFETY: there is room for that many, and as many as it says are written.
+    unsafe {
+        let count = client.completion_queue.get_results(results.as_mut_ptr().cast(), most) as usize;
+        for result in &results[..count] {
+            let result = result.assume_init_ref();
+            assert!(result.status == Status::SUCCESS);
+            black_box(result.request_context);
+        }
+        count
     }
 }
 
@@ -68,18 +109,24 @@ impl Path for Ours {
     }
 
     #[inline(always)]
-    fn results(&self, most: usize) -> usize {
-        let mut results = [const { MaybeUninit::<Completion>::uninit() }; BATCH];
-        let most = most.min(BATCH) as u32;
-        // SAFETY: there is room for that many, and as many as it says are written.
+    fn await_send(&self, how: Wait, number: u64) {
+        let client = if how == Wait::Port { &self.ported } else { &self.client };
+        let (queue, mut ov) = (&client.completion_queue, self.ov.borrow_mut());
+        // SAFETY: the OVERLAPPED and the memory live.
         unsafe {
-            let count = self.client.completion_queue.get_results(results.as_mut_ptr().cast(), most) as usize;
-            for result in &results[..count] {
-                let result = result.assume_init_ref();
-                assert!(result.status == Status::SUCCESS);
-                black_box(result.request_context);
+            assert!(queue.notify(NotifyType::Any as u32, ov.ptr()) == Status::PENDING);
+            let list = self.list.as_ptr();
+            assert!(client.queue_pair.send(number as *mut c_void, list, 1, 0) == Status::SUCCESS);
+            match how {
+                Wait::Result => assert!(queue.get_overlapped_result(ov.ptr(), 1) == Status::SUCCESS),
+                Wait::Port => assert!(self.port.packet(u32::MAX) == Some((1, ov.ptr()))),
             }
-            count
         }
+        assert!(results(client, 1) == 1);
+    }
+
+    #[inline(always)]
+    fn results(&self, most: usize) -> usize {
+        results(&self.client, most)
     }
 }

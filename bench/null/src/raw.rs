@@ -1,8 +1,10 @@
 //! The raw way: verbs as a C program calls them, writing what the device needs to know and no more.
 
-use crate::{BATCH, BYTES, DEPTH, Kind, Path, ROUND};
+use crate::{BATCH, BYTES, DEPTH, Kind, Path, ROUND, Wait};
 use ndcompat::verbs::bindings::*;
-use ndcompat::verbs::{CompletionQueue, Context, ProtectionDomain, QueuePair, QueuePairConfig, ops};
+use ndcompat::verbs::{
+    CompletionChannel, CompletionQueue, Context, ProtectionDomain, QueuePair, QueuePairConfig, ops,
+};
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 pub struct Raw {
     qp: QueuePair,
     cq: Arc<CompletionQueue>,
+    channel: Arc<CompletionChannel>,
     memory: Box<[u8]>,
 }
 
@@ -20,7 +23,9 @@ impl Raw {
     pub fn new() -> Raw {
         let context = Context::all().remove(0);
         let pd = ProtectionDomain::create(&context).expect("a domain");
-        let cq = Arc::new(CompletionQueue::create(&context, 2 * DEPTH, None, 0).expect("a queue"));
+        let channel = CompletionChannel::create(&context).expect("a channel");
+        let cq = CompletionQueue::create(&context, 2 * DEPTH, Some(&channel), 0);
+        let cq = Arc::new(cq.expect("a queue"));
         let cap = ibv_qp_cap {
             max_send_wr: DEPTH,
             max_recv_wr: DEPTH,
@@ -31,7 +36,7 @@ impl Raw {
         let config =
             QueuePairConfig { pd, send_cq: cq.clone(), recv_cq: cq.clone(), srq: None, cap, cookie: 0 };
         let qp = QueuePair::create(config).expect("a queue pair");
-        Raw { qp, cq, memory: vec![0; BYTES as usize].into() }
+        Raw { qp, cq, channel, memory: vec![0; BYTES as usize].into() }
     }
 }
 
@@ -97,5 +102,19 @@ impl Path for Raw {
             }
             count as usize
         }
+    }
+
+    #[inline(always)]
+    fn await_send(&self, _how: Wait, number: u64) {
+        // SAFETY: the queue lives.
+        assert!(unsafe { ops::req_notify_cq(self.cq.as_ptr(), 0) } == 0);
+        self.post(Kind::Send, number);
+        let (mut cq, mut cookie) = (null_mut(), null_mut());
+        // SAFETY: the channel lives, the results are writable; the event is acknowledged once.
+        unsafe {
+            assert!(ibv_get_cq_event(self.channel.as_ptr(), &mut cq, &mut cookie) == 0);
+            ibv_ack_cq_events(cq, 1);
+        }
+        assert!(self.results(1) == 1);
     }
 }

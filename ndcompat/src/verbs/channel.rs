@@ -61,7 +61,7 @@ impl Drop for CompletionChannel {
     }
 }
 
-/// An event of a completion queue, acknowledged when dropped.
+/// An event of a completion queue, acknowledged when dropped, unless the queue [keeps](super::CompletionQueue::keep) it.
 ///
 /// Destroying the queue waits for that, so while the event lives its queue does, and a thread that holds the event
 /// must not drop the queue.

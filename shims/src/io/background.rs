@@ -18,6 +18,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(2);
+/// How long the ticks grow while threads look after everything.
+const LONGEST_TICK: Duration = Duration::from_millis(16);
 /// So many ticks without a look, and a file is adopted.
 const UNATTENDED: u32 = 2;
 /// So many ticks in which nothing happens, and the ticking stops.
@@ -132,10 +134,14 @@ fn start() {
 
 fn run(poller: &Arc<Poller>) {
     let worker = THREAD.get_or_init(|| Worker { poller: poller.clone(), parker: Parker::current() });
-    let mut idle = 0;
+    let (mut idle, mut pause) = (0, TICK);
     loop {
-        worker.poller.wait(Deadline::after(TICK), || None::<()>);
-        idle = if tick(worker) { 0 } else { idle + 1 };
+        worker.poller.wait(Deadline::after(pause), || None::<()>);
+        (idle, pause) = match tick(worker) {
+            Sight::Nothing => (idle + 1, TICK),
+            Sight::Attended => (0, LONGEST_TICK.min(2 * pause)),
+            Sight::Alone => (0, TICK),
+        };
         if idle >= LULL {
             idle = 0;
             STATE.store(DORMANT, Ordering::SeqCst);
@@ -149,9 +155,20 @@ fn run(poller: &Arc<Poller>) {
     }
 }
 
-/// Looks at every file, adopts those that are pending and unattended, and says whether anything moved.
-fn tick(worker: &Worker) -> bool {
-    let mut moved = false;
+/// What a tick has found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sight {
+    /// Nothing that is pending and not adopted, or only what a thread has been waiting for all the time.
+    Nothing,
+    /// Threads have looked after what is pending.
+    Attended,
+    /// Something is pending that nobody looks after.
+    Alone,
+}
+
+/// Looks at every file, and adopts those that are pending and unattended.
+fn tick(worker: &Worker) -> Sight {
+    let mut sight = Sight::Nothing;
     // A file whose last owner lets go meanwhile must not end under the lock.
     let mut files = Vec::new();
     for entry in FILES.lock().iter_mut().filter(|entry| !entry.adopted) {
@@ -160,10 +177,10 @@ fn tick(worker: &Worker) -> bool {
         if looks != entry.looks {
             entry.looks = looks;
             entry.quiet = 0;
-            moved = true;
+            sight = sight.max(Sight::Attended);
         } else if file.is_unattended() {
             entry.quiet += 1;
-            moved = true;
+            sight = Sight::Alone;
             if entry.quiet > UNATTENDED {
                 entry.adopt(&file, worker);
             }
@@ -172,7 +189,7 @@ fn tick(worker: &Worker) -> bool {
         }
         files.push(file);
     }
-    moved
+    sight
 }
 
 fn anything_unattended() -> bool {

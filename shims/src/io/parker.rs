@@ -55,6 +55,13 @@ impl Parker {
         }
     }
 
+    /// Uses up a token from before: what came with it, the owner looks at next. Only the owner may call this.
+    pub(crate) fn look_now(&self) {
+        if self.state.load(Ordering::Relaxed) == NOTIFIED {
+            self.state.swap(EMPTY, Ordering::Acquire);
+        }
+    }
+
     /// Sleeps until woken or the deadline. Only the owner may call this.
     pub(crate) fn park(&self, deadline: Deadline) {
         let woken = || (self.state.load(Ordering::Relaxed) == NOTIFIED).then_some(());

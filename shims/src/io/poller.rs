@@ -18,6 +18,12 @@ pub trait Source: Send + Sync {
     ///
     /// May run on several threads at once, and may find nothing to do. It must not wait for a request itself.
     fn ready(&self);
+
+    /// Whether one call of [`ready`](Self::ready) for each arrival will do, however much of them it takes. To have it called
+    /// while something is left costs every wait a second look at the descriptor.
+    fn needs_each_once(&self) -> bool {
+        false
+    }
 }
 
 /// A set of sources and the threads that wait for them.
@@ -25,6 +31,9 @@ pub(crate) struct Poller {
     epoll: Epoll,
     sources: Lock<BTreeMap<u64, Arc<dyn Source>>>,
     seats: Lock<Seats>,
+    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll. Changes with the
+    /// seats locked.
+    count: AtomicUsize,
     /// Counts the looks that threads take, so that the background thread sees which files are attended.
     looks: AtomicUsize,
     /// How many threads wait in a poller over this one.
@@ -40,15 +49,6 @@ pub(crate) struct Poller {
 struct Seats {
     led: bool,
     followers: Vec<Arc<Parker>>,
-    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll.
-    sources: usize,
-}
-
-impl Seats {
-    /// The follower who should take the lead, if it is free and worth taking. The youngest: its cache is warm.
-    fn heir(&self) -> Option<Arc<Parker>> {
-        if self.led || self.sources == 0 { None } else { self.followers.last().cloned() }
-    }
 }
 
 impl Poller {
@@ -57,6 +57,7 @@ impl Poller {
             epoll: Epoll::new()?,
             sources: Lock::default(),
             seats: Lock::default(),
+            count: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
             watched_outside: AtomicBool::new(false),
@@ -80,15 +81,16 @@ impl Poller {
 
     /// Watches `fd` under `key`, which must be unique in this poller for ever, and not [`Epoll::KICK`].
     pub(crate) fn add(&self, fd: RawFd, key: u64, source: Arc<dyn Source>) -> io::Result<()> {
+        let once = source.needs_each_once();
         self.sources.lock().insert(key, source);
-        if let Err(error) = self.epoll.watch(fd, key) {
+        if let Err(error) = self.epoll.watch(fd, key, once) {
             self.sources.lock().remove(&key);
             return Err(error);
         }
         let heir = {
-            let mut seats = self.seats.lock();
-            seats.sources += 1;
-            seats.heir()
+            let seats = self.seats.lock();
+            self.count.fetch_add(1, Ordering::Relaxed);
+            self.heir(&seats)
         };
         if let Some(heir) = heir {
             heir.wake();
@@ -101,7 +103,8 @@ impl Poller {
         let source = self.sources.lock().remove(&key);
         if source.is_some() {
             self.epoll.unwatch(fd);
-            self.seats.lock().sources -= 1;
+            let _seats = self.seats.lock();
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -134,6 +137,8 @@ impl Poller {
         mut done: impl FnMut() -> Option<R>,
     ) -> Option<R> {
         let parker = Parker::current();
+        // Mostly that of the thread's own last wait, in which it served itself.
+        parker.look_now();
         let mut seat = Seat { poller: self, parker: &parker, standing: Standing::Outside };
         loop {
             if let Some(answer) = done() {
@@ -194,7 +199,12 @@ impl Poller {
 
     /// Whether there is anything to serve.
     pub(crate) fn has_sources(&self) -> bool {
-        self.seats.lock().sources > 0
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// The follower who should take the lead, if it is free and worth taking. The youngest: its cache is warm.
+    fn heir(&self, seats: &Seats) -> Option<Arc<Parker>> {
+        if seats.led || !self.has_sources() { None } else { seats.followers.last().cloned() }
     }
 
     /// The count of looks so far.
@@ -246,7 +256,7 @@ impl Seat<'_> {
     fn take(&mut self) -> bool {
         if self.standing != Standing::Leader {
             let mut seats = self.poller.seats.lock();
-            if !seats.led && seats.sources > 0 {
+            if !seats.led && self.poller.has_sources() {
                 seats.led = true;
                 seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
                 self.standing = Standing::Leader;
@@ -272,7 +282,7 @@ impl Drop for Seat<'_> {
             } else {
                 seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
             }
-            seats.heir()
+            self.poller.heir(&seats)
         };
         // A follower that leaves may have been the one that was woken to lead: wake the next one then.
         match heir {

@@ -34,8 +34,8 @@ impl Port {
         let mut exported = self.exported.lock();
         if exported.is_none() {
             let outer = Epoll::new()?;
-            outer.watch(self.queue.fd()?, 1)?;
-            outer.watch(self.queue.poller.fd(), 2)?;
+            outer.watch(self.queue.fd()?, 1, false)?;
+            outer.watch(self.queue.poller.fd(), 2, false)?;
             *exported = Some(outer);
         }
         Ok(exported.as_ref().map_or(-1, Epoll::fd))
@@ -155,7 +155,9 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
 
 #[inline]
 fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
-    match queue.next_of_runner() {
+    // Where there are sources the thread will mostly have to wait, and then sees for itself.
+    let packet = if queue.poller.has_sources() { None } else { queue.next_of_runner() };
+    match packet {
         Some(packet) => Ok(packet),
         None => wait_for_next(queue, millis),
     }

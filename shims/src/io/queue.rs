@@ -10,6 +10,7 @@ use super::poller::Poller;
 use super::spin;
 use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
 use super::sys::{Deadline, EventFd, is_asleep, thread_id};
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -81,6 +82,32 @@ struct Waiter {
 }
 
 impl Waiter {
+    /// The calling thread's.
+    fn current() -> Arc<Waiter> {
+        let former = SPARE.try_with(Cell::take).ok().flatten();
+        if let Some(mut waiter) = former
+            && let Some(own) = Arc::get_mut(&mut waiter)
+        {
+            own.answer = Lock::default();
+            own.answered = AtomicBool::new(false);
+            own.watching = AtomicBool::new(false);
+            return waiter;
+        }
+        Arc::new(Waiter {
+            thread: thread_id(),
+            parker: Parker::current(),
+            answer: Lock::default(),
+            answered: AtomicBool::new(false),
+            watching: AtomicBool::new(false),
+        })
+    }
+
+    /// Keeps it for the thread's next wait.
+    fn keep(self: Arc<Waiter>) {
+        // A thread that is being torn down waits no more.
+        let _ = SPARE.try_with(|spare| spare.set(Some(self)));
+    }
+
     fn give(&self, answer: Result<Packet, NoPacket>) {
         *self.answer.lock() = Some(answer);
         self.answered.store(true, Ordering::Release);
@@ -99,11 +126,14 @@ impl State {
     fn collect(&mut self, inbox: &Inbox) {
         let had = !self.packets.is_empty();
         let mut arrived = inbox.packets.lock();
+        if arrived.is_empty() {
+            return;
+        }
         if had {
             self.packets.append(&mut arrived);
         } else {
             std::mem::swap(&mut self.packets, &mut arrived);
-            if let Some(fd) = self.fd.as_ref().filter(|_| !self.packets.is_empty()) {
+            if let Some(fd) = &self.fd {
                 fd.set();
             }
         }
@@ -151,7 +181,7 @@ impl State {
 
     /// Hands packets that may run now to waiting threads, and has somebody watch over those that may not.
     fn settle(&mut self, limit: usize) -> Woken {
-        let mut woken = Woken::default();
+        let mut woken = Woken::new();
         while !self.packets.is_empty() && self.may_run(limit) {
             let Some(waiter) = self.waiters.pop() else { break };
             if let Some(packet) = self.pop() {
@@ -173,17 +203,10 @@ impl State {
 }
 
 /// Threads to be woken once the lock is free. Mostly one at most, for which nothing is allocated.
-#[derive(Default)]
-struct Woken(Option<Arc<Waiter>>, Vec<Arc<Waiter>>);
-
-impl Woken {
-    fn push(&mut self, waiter: Arc<Waiter>) {
-        self.1.extend(self.0.replace(waiter));
-    }
-}
+type Woken = SmallVec<[Arc<Waiter>; 1]>;
 
 fn wake(woken: Woken) {
-    for waiter in woken.1.into_iter().chain(woken.0) {
+    for waiter in woken {
         waiter.parker.wake();
     }
 }
@@ -197,10 +220,27 @@ impl Queue {
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
     #[inline]
     pub(crate) fn post(&self, packet: Packet) {
+        if WAITING.with(Cell::get) == std::ptr::from_ref(self) && self.keep(packet) {
+            return;
+        }
         self.inbox.packets.lock().push_back(packet);
         if self.inbox.attended.load(Ordering::Relaxed) {
             self.attend();
         }
+    }
+
+    /// Gives the packet to the calling thread, which waits here and serves completions meanwhile, if it may have it.
+    fn keep(&self, packet: Packet) -> bool {
+        let mut state = self.state.lock();
+        if state.closed || !state.packets.is_empty() || !state.may_run(self.limit) {
+            return false;
+        }
+        let me = thread_id();
+        let Some(at) = state.waiters.iter().rposition(|waiter| waiter.thread == me) else { return false };
+        let waiter = state.waiters.remove(at);
+        state.start(me);
+        waiter.give(Ok(packet));
+        true
     }
 
     /// Sees to what has arrived.
@@ -213,14 +253,6 @@ impl Queue {
                 state.packets.clear();
                 return;
             }
-            // A thread that serves completions while it waits here takes the first one itself.
-            if WAITING.with(Cell::get) == std::ptr::from_ref(self) && state.may_run(self.limit) {
-                let me = Parker::current();
-                if let Some(at) = state.waiters.iter().rposition(|waiter| Arc::ptr_eq(&waiter.parker, &me)) {
-                    let waiter = state.waiters.remove(at);
-                    state.waiters.push(waiter);
-                }
-            }
             let woken = state.settle(self.limit);
             self.inbox.attended.store(state.wants_attention(), Ordering::Relaxed);
             woken
@@ -231,12 +263,20 @@ impl Queue {
     /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
     pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
         let was_running = Bound::bind(self);
-        let mut answer = self.take(was_running);
-        if answer.is_none() && deadline.passed() {
-            self.poller.poll();
-            answer = self.take(false).or(Some(Err(NoPacket::TimedOut)));
-        }
-        let answer = answer.or_else(|| self.look_out()).unwrap_or_else(|| self.wait(deadline));
+        let answer = if deadline.passed() {
+            self.take(was_running).unwrap_or_else(|| {
+                self.poller.poll();
+                self.take(false).unwrap_or(Err(NoPacket::TimedOut))
+            })
+        } else if self.poller.has_sources() {
+            // Somebody has to look after them.
+            self.wait(was_running, deadline)
+        } else {
+            // One that comes at once saves both sides the hand-over.
+            let answer = self.take(was_running);
+            let look_out = || Parker::current().spinner.spin(spin::SHORT, || self.take(false));
+            answer.or_else(look_out).unwrap_or_else(|| self.wait(false, deadline))
+        };
         match answer {
             // Whoever gave the packet has counted this thread already.
             Ok(_) => Bound::count(self),
@@ -266,9 +306,12 @@ impl Queue {
     }
 
     fn take(&self, was_running: bool) -> Option<Result<Packet, NoPacket>> {
-        let mut state = self.state.lock();
+        self.take_as(&mut self.state.lock(), thread_id(), was_running)
+    }
+
+    fn take_as(&self, state: &mut State, thread: u32, was_running: bool) -> Option<Result<Packet, NoPacket>> {
         if was_running {
-            state.stop(thread_id());
+            state.stop(thread);
         }
         if state.closed {
             return Some(Err(NoPacket::Closed));
@@ -277,39 +320,29 @@ impl Queue {
             return None;
         }
         let packet = state.pop_any(&self.inbox)?;
-        state.start(thread_id());
+        state.start(thread);
         Some(Ok(packet))
     }
 
-    /// Takes a packet that comes at once. That saves both sides the hand-over; but where there are sources, somebody has
-    /// to look after them.
-    fn look_out(&self) -> Option<Result<Packet, NoPacket>> {
-        if self.poller.has_sources() {
-            None
-        } else {
-            Parker::current().spinner.spin(spin::SHORT, || self.take(false))
-        }
-    }
-
-    fn wait(&self, deadline: Deadline) -> Result<Packet, NoPacket> {
-        let waiter = Arc::new(Waiter {
-            thread: thread_id(),
-            parker: Parker::current(),
-            answer: Lock::default(),
-            answered: AtomicBool::new(false),
-            watching: AtomicBool::new(false),
-        });
+    fn wait(&self, was_running: bool, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let waiter = Waiter::current();
         let woken = {
             let mut state = self.state.lock();
-            if state.closed {
-                return Err(NoPacket::Closed);
+            // Before the inbox is emptied, which taking does, too.
+            self.inbox.attended.store(true, Ordering::Relaxed);
+            if let Some(answer) = self.take_as(&mut state, waiter.thread, was_running) {
+                self.inbox.attended.store(state.wants_attention(), Ordering::Relaxed);
+                return answer;
+            }
+            if !state.may_run(self.limit) {
+                state.collect(&self.inbox);
             }
             state.waiters.push(waiter.clone());
-            self.inbox.attended.store(true, Ordering::Relaxed);
-            state.collect(&self.inbox);
-            state.settle(self.limit)
+            if state.packets.is_empty() { Woken::new() } else { state.settle(self.limit) }
         };
-        wake(woken);
+        if !woken.is_empty() {
+            wake(woken);
+        }
         let outer = WAITING.with(|waiting| waiting.replace(self));
         let answer = self.wait_as(&waiter, deadline);
         WAITING.with(|waiting| waiting.set(outer));
@@ -321,6 +354,7 @@ impl Queue {
             };
             wake(woken);
         }
+        waiter.keep();
         answer
     }
 
@@ -420,6 +454,8 @@ impl Queue {
 }
 
 thread_local! {
+    /// A waiter that this thread has used before.
+    static SPARE: Cell<Option<Arc<Waiter>>> = const { Cell::new(None) };
     /// The queue that this thread waits on now.
     static WAITING: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
     static BOUND: Bound = Bound::default();

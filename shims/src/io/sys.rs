@@ -6,7 +6,9 @@ use super::sync::AtomicU32;
 use crate::futex;
 use std::cell::Cell;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -102,18 +104,20 @@ impl EventFd {
 
 /// What an [`Epoll`] found ready.
 pub(crate) struct Ready {
-    events: [libc::epoll_event; 16],
+    events: [MaybeUninit<libc::epoll_event>; 16],
+    /// So many of them are there.
     len: usize,
 }
 
 impl Ready {
     pub(crate) fn new() -> Ready {
-        Ready { events: [libc::epoll_event { events: 0, u64: 0 }; 16], len: 0 }
+        Ready { events: [const { MaybeUninit::uninit() }; 16], len: 0 }
     }
 
     /// The keys of the ready descriptors.
     pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
-        self.events[..self.len].iter().map(|event| event.u64)
+        // SAFETY: the kernel has filled so many.
+        self.events[..self.len].iter().map(|event| unsafe { event.assume_init_ref() }.u64)
     }
 }
 
@@ -131,7 +135,7 @@ impl Epoll {
         // SAFETY: no memory is involved.
         let epoll = own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         let set = Epoll { epoll, kick: EventFd::new()? };
-        set.watch(set.kick.fd(), Epoll::KICK)?;
+        set.watch(set.kick.fd(), Epoll::KICK, false)?;
         Ok(set)
     }
 
@@ -139,8 +143,10 @@ impl Epoll {
         self.epoll.as_raw_fd()
     }
 
-    pub(crate) fn watch(&self, fd: RawFd, key: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
+    /// Watches `fd`; `once`: reports each arrival once, not what is there again and again.
+    pub(crate) fn watch(&self, fd: RawFd, key: u64, once: bool) -> io::Result<()> {
+        let events = libc::EPOLLIN as u32 | if once { libc::EPOLLET as u32 } else { 0 };
+        let mut event = libc::epoll_event { events, u64: key };
         // SAFETY: `event` is valid for the duration of the call.
         match unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) } {
             0 => Ok(()),
@@ -167,9 +173,21 @@ impl Epoll {
     }
 
     fn collect(&self, ready: &mut Ready, timeout: i32) {
-        let room = ready.events.len() as i32;
-        // SAFETY: the buffer holds `room` events.
-        let found = unsafe { libc::epoll_wait(self.fd(), ready.events.as_mut_ptr(), room, timeout) };
+        let (events, room) = (ready.events.as_mut_ptr(), ready.events.len());
+        // Not libc's function, which is a point where threads may be cancelled: that costs more than the rest of it, and
+        // our callers' frames cannot be unwound so.
+        // SAFETY: the buffer holds `room` events; no signal mask is given.
+        let found = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait,
+                self.fd(),
+                events,
+                room,
+                timeout,
+                ptr::null::<libc::sigset_t>(),
+                0,
+            )
+        };
         ready.len = found.try_into().unwrap_or(0);
     }
 

@@ -1,9 +1,9 @@
 //! The device as a null device: requests complete within the call that posts them, whatever they ask for. No memory is
 //! moved, no peer is asked, nothing is checked, so what a program spends on the data path is its own price.
 //!
-//! Completions send no events, and queue pairs never fail.
+//! Queue pairs never fail.
 
-use crate::device::context;
+use crate::device::{context, lock};
 use crate::queues::Cq;
 use libc::c_int;
 use ndcompat::verbs::bindings::*;
@@ -19,6 +19,7 @@ pub fn complete_at_once() {
     ops.post_send = Some(post_send);
     ops.post_recv = Some(post_recv);
     ops.poll_cq = Some(poll_cq);
+    ops.req_notify_cq = Some(req_notify_cq);
 }
 
 /// The lock of one queue: what provider libraries have, too.
@@ -56,7 +57,21 @@ unsafe fn complete(cq: *mut ibv_cq, wr_id: u64, opcode: ibv_wc_opcode, bytes: u3
         let cq = cq.cast::<Cq>();
         let _locked = (*cq).busy.lock();
         (*cq).completions.push_back(wc);
+        if (*cq).armed.take().is_some() {
+            let _device = lock();
+            (*cq).send_event();
+        }
     }
+}
+
+unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
+    // SAFETY: the queue lives; what it is armed for is used with its own lock held.
+    unsafe {
+        let cq = cq.cast::<Cq>();
+        let _locked = (*cq).busy.lock();
+        (*cq).armed = Some(false);
+    }
+    0
 }
 
 unsafe extern "C" fn post_send(

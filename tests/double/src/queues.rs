@@ -67,7 +67,21 @@ pub(crate) struct Cq {
     pub busy: Busy,
     pub completions: VecDeque<ibv_wc>,
     /// Whether the next completion sends an event, and whether it must be solicited.
-    armed: Option<bool>,
+    pub armed: Option<bool>,
+}
+
+impl Cq {
+    /// Sends the event, with the device's lock held.
+    pub(crate) unsafe fn send_event(&mut self) {
+        let channel = self.cq.channel.cast::<Channel>();
+        if !channel.is_null() {
+            // SAFETY: the channel lives as long as its queues.
+            unsafe {
+                (*channel).events.push_back(self);
+                (*channel).signal.set();
+            }
+        }
+    }
 }
 
 #[repr(C)]
@@ -81,10 +95,7 @@ pub(crate) struct Srq {
 /// Puts a completion into `cq`, which reports when it has no room.
 pub(crate) unsafe fn complete(device: &mut Device, cq: *mut ibv_cq, wc: ibv_wc, solicited: bool) {
     // SAFETY: the queue lives, and the lock is held.
-    let (queue, room, channel) = unsafe {
-        let queue = cq.cast::<Cq>();
-        (queue, (*queue).cq.cqe as usize, (*queue).cq.channel.cast::<Channel>())
-    };
+    let (queue, room) = unsafe { (cq.cast::<Cq>(), (*cq).cqe as usize) };
     // SAFETY: as above.
     let (completions, armed) = unsafe { (&mut (*queue).completions, &mut (*queue).armed) };
     if completions.len() >= room {
@@ -94,13 +105,8 @@ pub(crate) unsafe fn complete(device: &mut Device, cq: *mut ibv_cq, wc: ibv_wc, 
     completions.push_back(wc);
     if armed.is_some_and(|solicited_only| notable || !solicited_only) {
         *armed = None;
-        if !channel.is_null() {
-            // SAFETY: the channel lives as long as its queues.
-            unsafe {
-                (*channel).events.push_back(queue);
-                (*channel).signal.set();
-            }
-        }
+        // SAFETY: as above.
+        unsafe { (*queue).send_event() };
     }
 }
 

@@ -132,7 +132,7 @@ impl Epoll {
         unreachable!("the model nests no epoll sets")
     }
 
-    pub(crate) fn watch(&self, fd: RawFd, key: u64) -> io::Result<()> {
+    pub(crate) fn watch(&self, fd: RawFd, key: u64, _once: bool) -> io::Result<()> {
         // One lock for all, so that a sleeper sees what is added.
         let _levels = DESCRIPTORS.0.lock().unwrap();
         self.watched.lock().unwrap().push((fd, key));
