@@ -178,6 +178,8 @@ static void Cmatose(const Options& options)
     };
     if (options.Server)
     {
+        // An iWARP client takes no message before it knows that its request was granted.
+        Sleep(500);
         sendAll();
         receiveAll();
     }
