@@ -178,7 +178,9 @@ unsafe extern "C" fn create_completion_queue(
     // SAFETY: the object itself; what the pointers lead to is the caller's promise.
     boundary(|| unsafe {
         Object::hand_out(iid, out, || {
-            inner(this).create_completion_queue(&file(handle)?, depth, (group, affinity)).map(CompletionQueue)
+            inner(this)
+                .create_completion_queue(&file(handle)?, depth, (group, affinity))
+                .map(CompletionQueue::new)
         })
     })
 }

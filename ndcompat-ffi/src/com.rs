@@ -251,8 +251,9 @@ pub(crate) fn boundary(body: impl FnOnce() -> HResult) -> HResult {
 }
 
 /// The status of a call that has nothing to return.
+#[inline(always)]
 pub(crate) fn status(result: ndcompat::Result<()>) -> HResult {
-    result.err().unwrap_or(Status::SUCCESS).0
+    Status::of(result).0
 }
 
 /// The status of a call that has started an overlapped request.

@@ -3,14 +3,21 @@
 use crate::com::{HResult, Interface, Object, Table, boundary, status};
 use crate::guid::{Guid, IID_IND2CompletionQueue, IID_IND2Overlapped};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
-use ndcompat::Status;
 use ndcompat::types::{Completion, NotifyType};
+use ndcompat::{Reaper, Status};
 use std::ffi::c_void;
 use std::slice;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
-pub(crate) struct CompletionQueue(pub Arc<ndcompat::CompletionQueue>);
+pub(crate) struct CompletionQueue(pub Arc<ndcompat::CompletionQueue>, Reaper);
+
+impl CompletionQueue {
+    pub(crate) fn new(queue: Arc<ndcompat::CompletionQueue>) -> CompletionQueue {
+        let reaper = queue.reaper();
+        CompletionQueue(queue, reaper)
+    }
+}
 
 #[repr(C)]
 pub(crate) struct Methods {
@@ -100,6 +107,6 @@ unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, co
     }
     // SAFETY: the caller's array; it is only written to.
     let results = unsafe { slice::from_raw_parts_mut(results, count as usize) };
-    // SAFETY: the object itself.
-    unsafe { inner(this) }.results(results) as u32
+    // SAFETY: the object itself, which keeps the queue.
+    unsafe { Object::<CompletionQueue>::inner(this).1.results(results) as u32 }
 }

@@ -175,6 +175,12 @@ impl Adapter {
         self.removal.has_happened()
     }
 
+    /// Whether the device is known to be gone, which takes no look. May be called with locks held.
+    #[inline]
+    pub(crate) fn is_known_gone(&self) -> bool {
+        self.removal.is_known()
+    }
+
     /// A connection-management event said that the device is gone.
     pub(crate) fn removed(&self) {
         self.removal.happened();

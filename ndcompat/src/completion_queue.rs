@@ -14,7 +14,9 @@ use crate::types::{Completion, NotifyType, RequestType};
 use crate::verbs::{self, RawQueue, bindings::ibv_wc};
 use parking_lot::{Mutex, MutexGuard};
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use win32::io::{Canceller, Overlapped, Registration, Source, Which};
 
@@ -39,6 +41,8 @@ pub(crate) struct Queue {
     poll: Lock<Poll>,
     notification: Mutex<Notification>,
     file: Arc<AdapterFile>,
+    /// Requests have asked for silence: of their successes nobody is to hear.
+    has_silent: AtomicBool,
     /// The device never signals solicited events; any completion has to do.
     any_for_solicited: bool,
     /// The device loses completions of a failed queue pair.
@@ -65,6 +69,7 @@ impl CompletionQueue {
             poll: Lock::new(Poll::default()),
             notification: Mutex::new(Notification::default()),
             file: file.clone(),
+            has_silent: AtomicBool::new(false),
             any_for_solicited: !limits.quirks.solicited_events,
             lossy_flush: limits.quirks.lossy_flush,
         });
@@ -79,6 +84,11 @@ impl CompletionQueue {
     #[inline]
     pub fn results(&self, results: &mut [Completion]) -> usize {
         self.queue.results(results)
+    }
+
+    /// What [`CompletionQueue::results`] does, for somebody who keeps the queue.
+    pub fn reaper(&self) -> Reaper {
+        Reaper(NonNull::from(&*self.queue))
     }
 
     /// Asks for `ov` to be completed by the next completion of the given kind (`Notify`).
@@ -169,6 +179,14 @@ impl CompletionQueue {
         self.queue.poll.lock().retire_shared(number);
     }
 
+    /// A request is about to be posted whose success the device may report, although nobody asked for it.
+    #[inline(always)]
+    pub(crate) fn expect_silent(&self) {
+        if !self.queue.has_silent.load(Ordering::Relaxed) {
+            self.queue.has_silent.store(true, Ordering::Release);
+        }
+    }
+
     /// Takes what has completed off the device, so that silent requests free their slots.
     pub(crate) fn make_room(&self) {
         let mut poll = self.queue.poll.lock();
@@ -185,6 +203,27 @@ impl Drop for CompletionQueue {
     }
 }
 
+/// Takes results from a queue that somebody else keeps: for the data path, a step less.
+#[derive(Clone, Copy)]
+pub struct Reaper(NonNull<Queue>);
+
+// SAFETY: all methods of a queue may be called from several threads.
+unsafe impl Send for Reaper {}
+// SAFETY: as above.
+unsafe impl Sync for Reaper {}
+
+impl Reaper {
+    /// [`CompletionQueue::results`].
+    ///
+    /// # Safety
+    /// The completion queue must be alive.
+    #[inline(always)]
+    pub unsafe fn results(&self, results: &mut [Completion]) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ref() }.results(results)
+    }
+}
+
 impl Queue {
     /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
     /// [`Queue::results_of_any`], which could do this, too: what is usual takes few instructions, and calls nothing but the
@@ -195,7 +234,7 @@ impl Queue {
             return self.results_later(results);
         };
         if poll.kept {
-            return self.results_of_any(poll, results, 0, &[]);
+            return self.results_of_stash(poll, results);
         }
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         let room = results.len().min(BATCH);
@@ -243,6 +282,25 @@ impl Queue {
             return self.results_of_any(poll, results, taken, &found[taken..]);
         }
         taken
+    }
+
+    /// Takes results of the stash first, which is mostly all that is kept.
+    #[inline(never)]
+    fn results_of_stash(&self, mut poll: Held<'_, Poll>, results: &mut [Completion]) -> usize {
+        let taken = poll.take_stashed(results);
+        poll.note_kept();
+        if poll.kept {
+            return self.results_of_any(poll, results, taken, &[]);
+        }
+        if taken == results.len() {
+            return taken;
+        }
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        let room = (results.len() - taken).min(BATCH);
+        match self.cq.poll(&mut batch[..room]).unwrap_or_default() {
+            [] => taken,
+            found => self.results_of_any(poll, results, taken, found),
+        }
     }
 
     /// Waits for the lock first.
@@ -298,21 +356,38 @@ impl Queue {
     }
 
     /// Takes everything from the device into the stash.
+    #[inline(always)]
     fn collect(&self, poll: &mut Poll) {
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        loop {
-            let found = self.cq.poll(&mut batch).unwrap_or_default();
-            if !found.is_empty() {
-                poll.stash(found);
-            }
-            if found.len() < BATCH {
-                break;
-            }
+        let found = self.cq.poll(&mut batch).unwrap_or_default();
+        if !found.is_empty() || poll.kept {
+            self.collect_all(poll, found);
+        }
+    }
+
+    /// Takes into the stash what was `found`, and all that there is besides.
+    #[inline(never)]
+    fn collect_all(&self, poll: &mut Poll, found: &[ibv_wc]) {
+        poll.stash(found);
+        if found.len() == BATCH {
+            self.collect_more(poll);
         }
         if poll.has_leftovers() {
             poll.settle_empty(&self.cq, self.lossy_flush);
         }
         poll.note_kept();
+    }
+
+    #[cold]
+    fn collect_more(&self, poll: &mut Poll) {
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        loop {
+            let found = self.cq.poll(&mut batch).unwrap_or_default();
+            poll.stash(found);
+            if found.len() < BATCH {
+                break;
+            }
+        }
     }
 
     fn flush(&self, core: &Arc<Core>) {
@@ -350,6 +425,12 @@ impl Queue {
         }
         let mut poll = self.poll.lock();
         self.collect(&mut poll);
+        if first {
+            notification.start_from(poll.reaped);
+        }
+        if !poll.kept {
+            return;
+        }
         let fresh = match notification.level() {
             Some(NotifyType::Solicited) => {
                 let wanted =
@@ -358,20 +439,26 @@ impl Queue {
             }
             _ => poll.stash.len() > poll.announced,
         };
-        if first {
-            notification.start_from(poll.reaped);
-        }
         self.conclude(notification, poll, fresh);
     }
 
     /// The device reported a completion event.
     fn triggered(&self) {
         let mut notification = self.notification.lock();
-        notification.disarmed();
+        let certain = notification.disarmed();
         if notification.level().is_none() {
             return;
         }
         let mut poll = self.poll.lock();
+        let plain = !poll.kept && !self.has_silent.load(Ordering::Acquire);
+        if certain && plain && !self.file.adapter().is_known_gone() {
+            // Mostly. What has come can stay where it is. Should it be a failure because the device has gone: word of that
+            // was there earlier, and so has been served earlier, by this thread or by another.
+            if poll.reaped == notification.start() {
+                poll.announce_first();
+            }
+            return self.conclude(notification, poll, true);
+        }
         self.collect(&mut poll);
         if poll.reaped == notification.start() && poll.stash.len() <= poll.announced {
             // Only completions that are none of the user's business.
@@ -406,13 +493,21 @@ impl Queue {
             drop(notification);
             return after.run();
         }
-        let failures = poll.stash.range(poll.announced..).any(|completion| !completion.status.is_success());
+        let failure = std::mem::take(&mut poll.failure);
         poll.announced = poll.stash.len();
-        let ready = notification.take();
         drop(poll);
+        if !failure
+            && after.is_empty()
+            && let Some(only) = notification.take_only()
+        {
+            // Mostly.
+            drop(notification);
+            return only.complete(Status::SUCCESS.0, 0);
+        }
+        let ready = notification.take();
         drop(notification);
         // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.
-        let removed = failures && self.file.adapter().is_gone();
+        let removed = failure && self.file.adapter().is_gone();
         let status = if removed { Status::DEVICE_REMOVED } else { Status::SUCCESS };
         for request in ready {
             request.complete(status.0, 0);

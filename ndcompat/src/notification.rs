@@ -21,6 +21,10 @@ pub(crate) struct Notification {
     errors: Vec<Request>,
     /// What the device is armed for.
     armed: Option<NotifyType>,
+    /// The next event can only be of something that came since waiting began.
+    certain: bool,
+    /// The queue was armed while it was armed: there may be one event more than there are answers to it.
+    surplus: bool,
     /// How many results had been reaped when waiting began: results reaped later are news.
     start: u64,
     failure: Option<Status>,
@@ -56,11 +60,15 @@ impl Notification {
     }
 
     pub(crate) fn armed(&mut self, level: NotifyType) {
+        self.surplus |= self.armed.is_some();
+        self.certain = !self.surplus;
         self.armed = Some(level);
     }
 
-    pub(crate) fn disarmed(&mut self) {
+    /// The device has reported. Says whether that is certainly of something that came since waiting began.
+    pub(crate) fn disarmed(&mut self) -> bool {
         self.armed = None;
+        std::mem::take(&mut self.certain)
     }
 
     /// Remembers how many results had been reaped when the device was armed.
@@ -74,8 +82,22 @@ impl Notification {
 
     /// All that wait for a completion, in order.
     pub(crate) fn take(&mut self) -> Requests {
-        self.level = None;
+        self.end_waiting();
         std::mem::take(&mut self.waiting)
+    }
+
+    /// The one that waits for a completion, if no other does.
+    pub(crate) fn take_only(&mut self) -> Option<Request> {
+        if self.waiting.len() != 1 {
+            return None;
+        }
+        self.end_waiting();
+        self.waiting.pop()
+    }
+
+    fn end_waiting(&mut self) {
+        self.level = None;
+        self.certain = false;
     }
 
     /// The request on `ov`, or all requests, in order.
@@ -85,7 +107,7 @@ impl Notification {
         self.waiting.extend(others);
         cancelled.extend(self.errors.extract_if(.., |request| chosen(request)));
         if self.waiting.is_empty() {
-            self.level = None;
+            self.end_waiting();
         }
         cancelled
     }

@@ -256,6 +256,12 @@ impl Core {
         self.initiator_completion_queue.make_room();
     }
 
+    /// Prepares the completion queue for a silent request.
+    #[inline(always)]
+    pub(crate) fn expect_silent(&self) {
+        self.initiator_completion_queue.expect_silent();
+    }
+
     /// Whether requests other than receives may be posted.
     #[inline]
     pub(crate) fn was_connected(&self) -> bool {

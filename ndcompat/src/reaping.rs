@@ -2,12 +2,13 @@
 
 use crate::completion;
 use crate::queue_pair::Core;
-use crate::request_queue::{Reaped, RequestQueue, reap};
+use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
 use crate::shared_receive_queue::{Shared, is_shared};
 use crate::status::Status;
 use crate::types::{Completion, RequestType};
 use crate::verbs::{self, bindings::ibv_wc};
 use std::collections::{HashMap, VecDeque};
+use std::slice;
 use std::sync::{Arc, Weak};
 use win32::io::Request;
 
@@ -21,8 +22,12 @@ pub(crate) struct Poll {
     pub stash: VecDeque<Completion>,
     /// How many results of the stash, from its front, have completed a notification already.
     pub announced: usize,
+    /// A result that came to the stash since notifications were completed last is a failure.
+    pub failure: bool,
     /// Visible results taken from the device, ever.
     pub reaped: u64,
+    /// How many that were when the result after them, which the device still had, completed a notification.
+    announced_after: Option<u64>,
     /// To be run once the lock is free.
     pub after: Aftermath,
     /// Request queues whose queue pair failed: requests posted since must be reported here.
@@ -66,7 +71,8 @@ impl Aftermath {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
@@ -164,11 +170,35 @@ impl Poll {
         }
     }
 
+    /// The first result that the device has completes a notification. There is nothing in the stash.
+    pub fn announce_first(&mut self) {
+        self.announced_after = Some(self.reaped);
+    }
+
     /// Puts what users are to see of the completions `found` into the stash.
+    #[inline(always)]
     pub fn stash(&mut self, found: &[ibv_wc]) {
-        let mut stash = std::mem::take(&mut self.stash);
-        self.reap(found, |completion| stash.push_back(completion));
-        self.stash = stash;
+        if !found.is_empty() && self.announced_after.take() == Some(self.reaped) {
+            self.announced = self.announced.max(1);
+        }
+        for wc in found {
+            // SAFETY: as in `reap`.
+            match unsafe { reap_plain(wc) } {
+                Some(completion) => {
+                    self.reaped += 1;
+                    self.stash.push_back(completion);
+                }
+                None => self.stash_other(wc),
+            }
+        }
+    }
+
+    #[cold]
+    fn stash_other(&mut self, wc: &ibv_wc) {
+        let mut visible = None;
+        self.reap(slice::from_ref(wc), |completion| visible = Some(completion));
+        self.stash.extend(visible);
+        self.failure |= visible.is_some_and(|completion| !completion.status.is_success());
     }
 
     /// Notes whether there is anything that the device's queue does not tell.
@@ -177,7 +207,7 @@ impl Poll {
     }
 
     /// Moves as much of the stash as there is room for into `results`; returns how much.
-    #[cold]
+    #[inline]
     pub fn take_stashed(&mut self, results: &mut [Completion]) -> usize {
         let count = results.len().min(self.stash.len());
         for result in &mut results[..count] {
@@ -201,12 +231,13 @@ impl Poll {
         for number in std::mem::take(&mut self.retired_shared) {
             self.shared.remove(&number);
         }
-        let Poll { flushing, stash, reaped, after, .. } = self;
+        let Poll { flushing, stash, reaped, after, failure, .. } = self;
         flushing.retain(|core| {
             let Some(core) = core.upgrade() else { return false };
             for queue in core.queues_on(cq) {
                 queue.take_flushed(lossy_flush, |completion| {
                     *reaped += 1;
+                    *failure = true;
                     stash.push_back(completion);
                 });
             }

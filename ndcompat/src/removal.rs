@@ -84,6 +84,12 @@ impl Removal {
         self.gone.load(Ordering::Acquire)
     }
 
+    /// Whether the device is gone, as far as is known: whoever has taken the word of it from the channel has said so.
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
     /// Tells `object` if the device goes, or has gone.
     pub(crate) fn tell(&self, object: Weak<dyn Removable>) {
         self.lock().add(object.clone());

@@ -3,6 +3,10 @@
 use crate::verbs::SockAddr;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
+use win32::time::coarse_milliseconds;
+
+/// How long an answer, which is a system call, is good for: programs make connections to one peer in a row.
+const GOOD_FOR_MS: u64 = 50;
 
 /// Asks whether routes exist.
 ///
@@ -10,21 +14,39 @@ use std::sync::{Mutex, PoisonError};
 /// a minute.
 #[derive(Default)]
 pub(crate) struct Routes {
-    /// A socket, and what it is bound to: the source asked about last, as a program connects from few.
-    socket: Mutex<Option<(SockAddr, UdpSocket)>>,
+    /// For the source asked about last, as a program connects from few.
+    last: Mutex<Option<Known>>,
+}
+
+struct Known {
+    source: SockAddr,
+    /// Bound to the source.
+    socket: UdpSocket,
+    /// Where a route led to, and when.
+    reached: Option<(SockAddr, u64)>,
 }
 
 impl Routes {
     /// Whether no route leads from `source` to `destination`. Nothing is sent to find out.
     pub(crate) fn lead_nowhere(&self, source: SockAddr, destination: SockAddr) -> bool {
         let source = source.with_port(0);
-        let mut kept = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.as_ref().is_none_or(|(bound, _)| *bound != source) {
-            *kept = UdpSocket::bind(SocketAddr::from(source)).ok().map(|socket| (source, socket));
+        let now = coarse_milliseconds();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_none_or(|known| known.source != source) {
+            let socket = UdpSocket::bind(SocketAddr::from(source)).ok();
+            *last = socket.map(|socket| Known { source, socket, reached: None });
         }
-        let Some((_, socket)) = &*kept else { return false };
-        let connected = socket.connect(SocketAddr::from(destination));
-        connected.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
+        let Some(known) = &mut *last else { return false };
+        // Ports play no part.
+        let place = destination.with_port(0);
+        if known.reached.is_some_and(|(there, when)| there == place && now.saturating_sub(when) < GOOD_FOR_MS)
+        {
+            return false;
+        }
+        let connected = known.socket.connect(SocketAddr::from(destination));
+        let nowhere = connected.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH));
+        known.reached = (!nowhere).then_some((place, now));
+        nowhere
     }
 }
 

@@ -97,7 +97,14 @@ impl Status {
         self.0 >= 0
     }
 
+    /// The status of a call that has nothing else to return.
+    #[inline(always)]
+    pub fn of(result: Result<()>) -> Status {
+        result.err().unwrap_or(Status::SUCCESS)
+    }
+
     /// `Ok` for `ND_SUCCESS`, the status itself otherwise.
+    #[inline(always)]
     pub fn ok(self) -> Result<()> {
         if self == Status::SUCCESS { Ok(()) } else { Err(self) }
     }

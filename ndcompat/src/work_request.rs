@@ -1,4 +1,7 @@
 //! The data path: from the caller's arguments to the device's queues.
+//!
+//! What is called for each request answers with a bare status, which is what goes back to C: results would have to be taken
+//! apart.
 
 use crate::limits::MAX_SGE;
 use crate::queue_pair::{Core, QueuePair};
@@ -38,7 +41,7 @@ impl QueuePair {
             return Err(Status::INVALID_PARAMETER_4);
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, Remote::default()) }
+        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, Remote::default()) }.ok()
     }
 
     /// Writes `sge` to the peer's memory (`Write`).
@@ -58,7 +61,7 @@ impl QueuePair {
             return Err(Status::INVALID_PARAMETER_6);
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Remote { address, token }) }
+        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Remote { address, token }) }.ok()
     }
 
     /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
@@ -77,7 +80,7 @@ impl QueuePair {
         let fence = if self.core.limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
         let flags = flags & !op_flags::INLINE & !fence;
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Remote { address, token }) }
+        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Remote { address, token }) }.ok()
     }
 
     /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
@@ -92,15 +95,19 @@ impl QueuePair {
             && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
         {
             let error = self.core.post_receive(sge, place.ticket());
-            return place.settle(error);
+            return place.settle(error).ok();
         }
-        self.receive_any(context, sge)
+        self.receive_any(context, sge).ok()
     }
 
     /// The long way of [`QueuePair::receive`].
     #[cold]
     #[inline(never)]
-    fn receive_any(&self, context: u64, sge: &[Sge]) -> Result<()> {
+    fn receive_any(&self, context: u64, sge: &[Sge]) -> Status {
+        Status::of(self.receive_checked(context, sge))
+    }
+
+    fn receive_checked(&self, context: u64, sge: &[Sge]) -> Result<()> {
         let core = &self.core;
         let Some(queue) = &*core.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
         check_list(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
@@ -108,7 +115,7 @@ impl QueuePair {
         match queue.reserve(context, RequestType::Receive, false) {
             Ok(place) => {
                 let error = core.post_receive(sge, place.ticket());
-                place.settle(error)
+                place.settle(error).ok()
             }
             Err(reason) => core.keep(reason),
         }
@@ -120,7 +127,7 @@ impl Core {
     pub(crate) fn no_op(self: &Arc<Self>, kind: RequestType, context: u64, flags: u32) -> Result<()> {
         let flags = flags & (op_flags::SILENT_SUCCESS | op_flags::READ_FENCE);
         // SAFETY: there is no memory to vouch for.
-        unsafe { self.initiate(kind, context, &[], flags, Remote::default()) }
+        unsafe { self.initiate(kind, context, &[], flags, Remote::default()) }.ok()
     }
 
     /// Posts a request of one piece on a connected queue pair that has room, and leaves all else to
@@ -133,7 +140,7 @@ impl Core {
         sge: &[Sge],
         flags: u32,
         remote: Remote,
-    ) -> Result<()> {
+    ) -> Status {
         // SAFETY: passed on to the caller.
         unsafe {
             if flags & op_flags::SILENT_SUCCESS == 0 {
@@ -152,7 +159,8 @@ impl Core {
         flags: u32,
         kind: RequestType,
         remote: Remote,
-    ) -> Result<()> {
+    ) -> Status {
+        self.expect_silent();
         // SAFETY: passed on to the caller.
         unsafe { self.initiate_now::<true>(context, sge, flags, kind, remote) }
     }
@@ -165,7 +173,7 @@ impl Core {
         flags: u32,
         kind: RequestType,
         remote: Remote,
-    ) -> Result<()> {
+    ) -> Status {
         if let [one] = sge
             && self.takes(one, flags & op_flags::INLINE != 0)
             && let Some(place) = self.initiator.reserve_now(context, kind, SILENT)
@@ -186,6 +194,18 @@ impl Core {
         sge: &[Sge],
         flags: u32,
         kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        Status::of(unsafe { self.initiate_checked(kind, context, sge, flags, remote) })
+    }
+
+    unsafe fn initiate_checked(
+        self: &Arc<Self>,
+        kind: RequestType,
+        context: u64,
+        sge: &[Sge],
+        flags: u32,
         remote: Remote,
     ) -> Result<()> {
         if !self.was_connected() {
@@ -235,10 +255,13 @@ impl Core {
         silent: bool,
         device: impl Fn(Ticket) -> i32,
     ) -> Result<()> {
+        if silent {
+            self.expect_silent();
+        }
         let post = || match self.initiator.reserve(context, kind, silent) {
             Ok(place) => {
                 let error = device(place.ticket());
-                place.settle(error)
+                place.settle(error).ok()
             }
             Err(reason) => self.keep(reason),
         };

@@ -175,6 +175,22 @@ fn cancelling_leaves_the_queue_usable() {
 }
 
 #[test]
+fn an_event_of_a_cancelled_round_is_no_news() {
+    let pair = Pair::new();
+    for round in 0..10 {
+        drop(notify(&pair.passive, NotifyType::Any));
+        pair.passive.completion_queue.cancel();
+        send(&pair, round, 0);
+        assert_eq!(pair.passive.completion().request_context, round);
+        let mut next = notify(&pair.passive, NotifyType::Any);
+        stays_pending(&mut next, "what was taken before is no news");
+        send(&pair, round, 0);
+        assert_eq!(next.wait(), Status::SUCCESS);
+        assert_eq!(pair.passive.completion().request_context, round);
+    }
+}
+
+#[test]
 fn several_threads_share_a_round() {
     let pair = Pair::new();
     std::thread::scope(|scope| {

@@ -19,9 +19,9 @@ pub struct Ours {
     list: [Sge; 1],
     remote: (u64, u32),
     ov: RefCell<Ov>,
-    /// One whose requests go to a port.
-    ported: Client,
-    _ported_peer: Client,
+    /// One whose requests are waited for by themselves, and one where they go to a port. Neither has been asked for silence.
+    waiting: [Client; 2],
+    _waiting_peers: [Client; 2],
     port: Port,
 }
 
@@ -29,9 +29,12 @@ impl Ours {
     /// Connects the ends. The device must still be one that connects, or have done so before.
     pub fn new() -> Ours {
         let adapter = open();
-        let [client, peer, ported, ported_peer] = [0; 4].map(|_| deep(&adapter));
-        connect(&client, &peer);
-        connect(&ported, &ported_peer);
+        let pair = || {
+            let ends = [deep(&adapter), deep(&adapter)];
+            connect(&ends[0], &ends[1]);
+            ends
+        };
+        let ([client, peer], [single, single_peer], [ported, ported_peer]) = (pair(), pair(), pair());
         let list = [client.sge(0, BYTES)];
         // SAFETY: the region lives.
         let remote = (peer.memory.as_ptr() as u64, unsafe { peer.region.get_remote_token() });
@@ -42,8 +45,8 @@ impl Ours {
             list,
             remote,
             ov: RefCell::default(),
-            ported,
-            _ported_peer: ported_peer,
+            waiting: [single, ported],
+            _waiting_peers: [single_peer, ported_peer],
             port,
         }
     }
@@ -110,7 +113,7 @@ impl Path for Ours {
 
     #[inline(always)]
     fn await_send(&self, how: Wait, number: u64) {
-        let client = if how == Wait::Port { &self.ported } else { &self.client };
+        let client = &self.waiting[usize::from(how == Wait::Port)];
         let (queue, mut ov) = (&client.completion_queue, self.ov.borrow_mut());
         // SAFETY: the OVERLAPPED and the memory live.
         unsafe {

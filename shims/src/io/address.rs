@@ -25,10 +25,10 @@ impl AddressWaiters {
         }
     }
 
-    /// Lets the calling thread be woken for `address`, as long as the result lives. It must look for what it
-    /// waits for afterwards.
-    pub(crate) fn register(&self, address: usize) -> Registered<'_> {
-        let parker = Parker::current();
+    /// Lets the thread that `parker` belongs to be woken for `address`, as long as the result lives. It must look for what
+    /// it waits for afterwards.
+    #[inline]
+    pub(crate) fn register<'a>(&'a self, address: usize, parker: &'a Arc<Parker>) -> Registered<'a> {
         self.list.lock().push((address, parker.clone()));
         self.count.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -39,14 +39,15 @@ impl AddressWaiters {
 pub(crate) struct Registered<'a> {
     waiters: &'a AddressWaiters,
     address: usize,
-    parker: Arc<Parker>,
+    parker: &'a Arc<Parker>,
 }
 
 impl Drop for Registered<'_> {
+    #[inline]
     fn drop(&mut self) {
         let mut list = self.waiters.list.lock();
         let own = |(address, parker): &(usize, Arc<Parker>)| {
-            *address == self.address && Arc::ptr_eq(parker, &self.parker)
+            *address == self.address && Arc::ptr_eq(parker, self.parker)
         };
         if let Some(at) = list.iter().position(own) {
             list.swap_remove(at);

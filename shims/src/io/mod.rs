@@ -13,6 +13,7 @@ mod pool;
 pub mod port;
 pub(crate) mod queue;
 mod request;
+mod runner;
 pub(crate) mod signal;
 mod spin;
 pub(crate) mod sync;
@@ -24,6 +25,7 @@ pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCES
 pub use poller::Source;
 pub(crate) use port::Port;
 pub use request::{Request, Which, result, wait_for};
+pub(crate) use runner::Idle;
 pub use sys::with_signals_blocked;
 pub use weak_list::WeakList;
 

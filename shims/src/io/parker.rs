@@ -40,6 +40,16 @@ impl Parker {
         CURRENT.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Parker::new()))
     }
 
+    /// Runs `body` with the calling thread's parker.
+    #[inline]
+    pub(crate) fn with<R>(body: impl FnOnce(&Arc<Parker>) -> R) -> R {
+        let mut body = Some(body);
+        match CURRENT.try_with(|parker| body.take().map(|body| body(parker))) {
+            Ok(Some(result)) => result,
+            _ => body.take().expect("not run above")(&Parker::current()),
+        }
+    }
+
     /// Ends the owner's sleep, or its next one.
     pub(crate) fn wake(&self) {
         match self.state.swap(NOTIFIED, Ordering::AcqRel) {

@@ -7,7 +7,6 @@ use super::background;
 use super::parker::Parker;
 use super::sync::{Arc, AtomicBool, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, Epoll, Ready};
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -29,7 +28,7 @@ pub trait Source: Send + Sync {
 /// A set of sources and the threads that wait for them.
 pub(crate) struct Poller {
     epoll: Epoll,
-    sources: Lock<BTreeMap<u64, Arc<dyn Source>>>,
+    sources: Lock<Sources>,
     seats: Lock<Seats>,
     /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll. Changes with the
     /// seats locked.
@@ -43,6 +42,31 @@ pub(crate) struct Poller {
     watched_outside: AtomicBool,
     /// The background thread watches this poller, or a file whose completions go to its port.
     pub(crate) adopted: AtomicBool,
+}
+
+/// Sources by their keys, in order: mostly so few that nothing finds them faster.
+#[derive(Default)]
+struct Sources(Vec<(u64, Arc<dyn Source>)>);
+
+impl Sources {
+    fn find(&self, key: u64) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&key, |(other, _)| *other)
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> Option<Arc<dyn Source>> {
+        self.find(key).ok().map(|at| self.0[at].1.clone())
+    }
+
+    fn insert(&mut self, key: u64, source: Arc<dyn Source>) {
+        if let Err(at) = self.find(key) {
+            self.0.insert(at, (key, source));
+        }
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Arc<dyn Source>> {
+        self.find(key).ok().map(|at| self.0.remove(at).1)
+    }
 }
 
 #[derive(Default)]
@@ -84,7 +108,7 @@ impl Poller {
         let once = source.needs_each_once();
         self.sources.lock().insert(key, source);
         if let Err(error) = self.epoll.watch(fd, key, once) {
-            self.sources.lock().remove(&key);
+            self.sources.lock().remove(key);
             return Err(error);
         }
         let heir = {
@@ -100,7 +124,7 @@ impl Poller {
 
     /// Undoes [`Poller::add`].
     pub(crate) fn remove(&self, fd: RawFd, key: u64) {
-        let source = self.sources.lock().remove(&key);
+        let source = self.sources.lock().remove(key);
         if source.is_some() {
             self.epoll.unwatch(fd);
             let _seats = self.seats.lock();
@@ -120,9 +144,8 @@ impl Poller {
     pub(crate) fn serve_ready(&self) {
         let mut ready = Ready::new();
         self.epoll.poll(&mut ready);
-        self.serve(&ready);
         // A kick that came after its addressee had gone must not keep the set readable for ever.
-        if ready.keys().any(|key| key == Epoll::KICK) {
+        if self.serve(&ready) {
             let seats = self.seats.lock();
             if !seats.led {
                 self.epoll.drain_kick();
@@ -134,12 +157,22 @@ impl Poller {
     pub(crate) fn wait<R>(
         self: &Arc<Self>,
         deadline: Deadline,
+        done: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        Parker::with(|parker| self.wait_as(parker, deadline, done))
+    }
+
+    /// Like [`Poller::wait`], for the thread that `parker` belongs to.
+    #[inline]
+    pub(crate) fn wait_as<R>(
+        self: &Arc<Self>,
+        parker: &Arc<Parker>,
+        deadline: Deadline,
         mut done: impl FnMut() -> Option<R>,
     ) -> Option<R> {
-        let parker = Parker::current();
         // Mostly that of the thread's own last wait, in which it served itself.
         parker.look_now();
-        let mut seat = Seat { poller: self, parker: &parker, standing: Standing::Outside };
+        let mut seat = Seat { poller: self, parker, standing: Standing::Outside };
         loop {
             if let Some(answer) = done() {
                 return Some(answer);
@@ -148,7 +181,7 @@ impl Poller {
                 return None;
             }
             if seat.take() {
-                self.lead(&parker, deadline);
+                self.lead(parker, deadline);
             } else {
                 parker.park(deadline);
             }
@@ -159,19 +192,26 @@ impl Poller {
         self.attend();
         let mut ready = Ready::new();
         parker.park_leading(self, || self.epoll.wait(&mut ready, deadline));
-        if ready.keys().any(|key| key == Epoll::KICK) {
+        if self.serve(&ready) {
             self.epoll.drain_kick();
         }
-        self.serve(&ready);
     }
 
-    fn serve(&self, ready: &Ready) {
-        for key in ready.keys().filter(|&key| key != Epoll::KICK) {
-            let source = self.sources.lock().get(&key).cloned();
+    /// Serves what is ready. Says whether there was a kick.
+    #[inline(always)]
+    fn serve(&self, ready: &Ready) -> bool {
+        let mut kicked = false;
+        for key in ready.keys() {
+            if key == Epoll::KICK {
+                kicked = true;
+                continue;
+            }
+            let source = self.sources.lock().get(key);
             if let Some(source) = source {
                 source.ready();
             }
         }
+        kicked
     }
 
     /// The program got a descriptor that shows completions of this poller.
@@ -253,12 +293,15 @@ struct Seat<'a> {
 
 impl Seat<'_> {
     /// Takes the lead if it is free, else queues up for it. Says whether this thread leads.
+    #[inline]
     fn take(&mut self) -> bool {
         if self.standing != Standing::Leader {
             let mut seats = self.poller.seats.lock();
             if !seats.led && self.poller.has_sources() {
                 seats.led = true;
-                seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
+                if self.standing == Standing::Follower {
+                    seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
+                }
                 self.standing = Standing::Leader;
             } else if self.standing == Standing::Outside {
                 seats.followers.push(self.parker.clone());
@@ -270,10 +313,16 @@ impl Seat<'_> {
 }
 
 impl Drop for Seat<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if self.standing == Standing::Outside {
-            return;
+        if self.standing != Standing::Outside {
+            self.leave();
         }
+    }
+}
+
+impl Seat<'_> {
+    fn leave(&self) {
         let led_by_me = self.standing == Standing::Leader;
         let heir = {
             let mut seats = self.poller.seats.lock();

@@ -7,11 +7,11 @@
 
 use super::parker::Parker;
 use super::poller::Poller;
+use super::runner::Runner;
 use super::spin;
-use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
+use super::sync::{Arc, AtomicBool, Lock, Ordering};
 use super::sys::{Deadline, EventFd, is_asleep, thread_id};
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
@@ -58,7 +58,7 @@ struct State {
     /// Out of the inbox, and earlier than all there.
     packets: VecDeque<Packet>,
     waiters: Vec<Arc<Waiter>>,
-    running: Vec<Runner>,
+    running: Vec<Running>,
     closed: bool,
     /// One of the waiters looks after packets that the limit holds back.
     watched: bool,
@@ -67,12 +67,12 @@ struct State {
 }
 
 /// A thread that took a packet and has not come back.
-struct Runner {
+struct Running {
     thread: u32,
     asleep: bool,
 }
 
-struct Waiter {
+pub(super) struct Waiter {
     thread: u32,
     parker: Arc<Parker>,
     answer: Lock<Option<Result<Packet, NoPacket>>>,
@@ -82,9 +82,9 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// The calling thread's.
-    fn current() -> Arc<Waiter> {
-        let former = SPARE.try_with(Cell::take).ok().flatten();
+    /// The calling thread's, if possible the one that it has used before.
+    #[inline]
+    fn current(former: Option<Arc<Waiter>>) -> Arc<Waiter> {
         if let Some(mut waiter) = former
             && let Some(own) = Arc::get_mut(&mut waiter)
         {
@@ -100,12 +100,6 @@ impl Waiter {
             answered: AtomicBool::new(false),
             watching: AtomicBool::new(false),
         })
-    }
-
-    /// Keeps it for the thread's next wait.
-    fn keep(self: Arc<Waiter>) {
-        // A thread that is being torn down waits no more.
-        let _ = SPARE.try_with(|spare| spare.set(Some(self)));
     }
 
     fn give(&self, answer: Result<Packet, NoPacket>) {
@@ -166,7 +160,7 @@ impl State {
     }
 
     fn start(&mut self, thread: u32) {
-        self.running.push(Runner { thread, asleep: false });
+        self.running.push(Running { thread, asleep: false });
     }
 
     fn stop(&mut self, thread: u32) {
@@ -220,7 +214,7 @@ impl Queue {
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
     #[inline]
     pub(crate) fn post(&self, packet: Packet) {
-        if WAITING.with(Cell::get) == std::ptr::from_ref(self) && self.keep(packet) {
+        if Runner::waits_on(self) && self.keep(packet) {
             return;
         }
         self.inbox.packets.lock().push_back(packet);
@@ -236,8 +230,14 @@ impl Queue {
             return false;
         }
         let me = thread_id();
-        let Some(at) = state.waiters.iter().rposition(|waiter| waiter.thread == me) else { return false };
-        let waiter = state.waiters.remove(at);
+        let waiter = match state.waiters.last() {
+            Some(last) if last.thread == me => state.waiters.pop(),
+            _ => {
+                let at = state.waiters.iter().position(|waiter| waiter.thread == me);
+                at.map(|at| state.waiters.remove(at))
+            }
+        };
+        let Some(waiter) = waiter else { return false };
         state.start(me);
         waiter.give(Ok(packet));
         true
@@ -262,7 +262,12 @@ impl Queue {
 
     /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
     pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
-        let was_running = Bound::bind(self);
+        Runner::with(|me| self.next_for(me, deadline))
+    }
+
+    #[inline]
+    fn next_for(self: &Arc<Self>, me: &Runner, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let was_running = me.bind(self);
         let answer = if deadline.passed() {
             self.take(was_running).unwrap_or_else(|| {
                 self.poller.poll();
@@ -270,19 +275,19 @@ impl Queue {
             })
         } else if self.poller.has_sources() {
             // Somebody has to look after them.
-            self.wait(was_running, deadline)
+            self.wait(me, was_running, deadline)
         } else {
             // One that comes at once saves both sides the hand-over.
             let answer = self.take(was_running);
-            let look_out = || Parker::current().spinner.spin(spin::SHORT, || self.take(false));
-            answer.or_else(look_out).unwrap_or_else(|| self.wait(false, deadline))
+            let look_out = || Parker::with(|parker| parker.spinner.spin(spin::SHORT, || self.take(false)));
+            answer.or_else(look_out).unwrap_or_else(|| self.wait(me, false, deadline))
         };
         match answer {
             // Whoever gave the packet has counted this thread already.
-            Ok(_) => Bound::count(self),
+            Ok(_) => me.count(),
             Err(NoPacket::TimedOut) => {
                 self.start_running();
-                Bound::count(self);
+                me.count();
             }
             Err(NoPacket::Closed) => {}
         }
@@ -293,7 +298,7 @@ impl Queue {
     /// [`next`](Self::next) would do, which counts the thread out and in again.
     #[inline]
     pub(crate) fn next_of_runner(&self) -> Option<Packet> {
-        if !Bound::is_running(self) {
+        if !Runner::runs_on(self) {
             return None;
         }
         let mut state = self.state.lock();
@@ -324,8 +329,8 @@ impl Queue {
         Some(Ok(packet))
     }
 
-    fn wait(&self, was_running: bool, deadline: Deadline) -> Result<Packet, NoPacket> {
-        let waiter = Waiter::current();
+    fn wait(&self, me: &Runner, was_running: bool, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let waiter = Waiter::current(me.spare.take());
         let woken = {
             let mut state = self.state.lock();
             // Before the inbox is emptied, which taking does, too.
@@ -343,9 +348,9 @@ impl Queue {
         if !woken.is_empty() {
             wake(woken);
         }
-        let outer = WAITING.with(|waiting| waiting.replace(self));
+        let outer = me.waiting.replace(self);
         let answer = self.wait_as(&waiter, deadline);
-        WAITING.with(|waiting| waiting.set(outer));
+        me.waiting.set(outer);
         if waiter.watching.load(Ordering::Acquire) {
             let woken = {
                 let mut state = self.state.lock();
@@ -354,7 +359,7 @@ impl Queue {
             };
             wake(woken);
         }
-        waiter.keep();
+        me.spare.set(Some(waiter));
         answer
     }
 
@@ -362,7 +367,7 @@ impl Queue {
         loop {
             let watching = waiter.watching.load(Ordering::Acquire);
             let until = if watching { deadline.min(Deadline::after(PATIENCE)) } else { deadline };
-            let answer = self.poller.wait(until, || match waiter.answer() {
+            let answer = self.poller.wait_as(&waiter.parker, until, || match waiter.answer() {
                 Some(answer) => Some(Some(answer)),
                 None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
             });
@@ -439,7 +444,7 @@ impl Queue {
         self.state.lock().running.len()
     }
 
-    fn stop_running(&self) {
+    pub(super) fn stop_running(&self) {
         let woken = {
             let mut state = self.state.lock();
             state.stop(thread_id());
@@ -448,90 +453,7 @@ impl Queue {
         wake(woken);
     }
 
-    fn start_running(&self) {
+    pub(super) fn start_running(&self) {
         self.state.lock().start(thread_id());
-    }
-}
-
-thread_local! {
-    /// A waiter that this thread has used before.
-    static SPARE: Cell<Option<Arc<Waiter>>> = const { Cell::new(None) };
-    /// The queue that this thread waits on now.
-    static WAITING: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
-    static BOUND: Bound = Bound::default();
-}
-
-/// The queue that this thread asked last, and whether the thread counts as running there.
-#[derive(Default)]
-struct Bound {
-    queue: RefCell<Option<Arc<Queue>>>,
-    running: Cell<bool>,
-}
-
-impl Bound {
-    /// Binds this thread to `queue`, as about to wait. Says whether it was counted as running there.
-    fn bind(queue: &Arc<Queue>) -> bool {
-        let bind = |bound: &Bound| {
-            let running = bound.running.replace(false);
-            if bound.queue.borrow().as_ref().is_some_and(|former| Arc::ptr_eq(former, queue)) {
-                return running;
-            }
-            let former = bound.queue.replace(Some(queue.clone()));
-            if let (Some(former), true) = (former, running) {
-                former.stop_running();
-            }
-            false
-        };
-        BOUND.try_with(bind).unwrap_or(false)
-    }
-
-    /// Whether this thread counts as running on `queue`.
-    fn is_running(queue: &Queue) -> bool {
-        let is_running = |bound: &Bound| {
-            bound.running.get()
-                && bound.queue.borrow().as_ref().is_some_and(|own| std::ptr::eq(&**own, queue))
-        };
-        BOUND.try_with(is_running).unwrap_or(false)
-    }
-
-    /// This thread has been counted as running on the queue it is bound to.
-    fn count(queue: &Queue) {
-        // A thread that is being torn down would never be counted out.
-        if BOUND.try_with(|bound| bound.running.set(true)).is_err() {
-            queue.stop_running();
-        }
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        if let (Some(queue), true) = (self.queue.take(), self.running.get()) {
-            queue.stop_running();
-        }
-    }
-}
-
-/// For as long as this lives, the calling thread does not count as running on its port: it waits for something.
-pub(crate) struct Idle(Option<Arc<Queue>>);
-
-impl Idle {
-    pub(crate) fn enter() -> Idle {
-        let leave = |bound: &Bound| {
-            let queue = if bound.running.replace(false) { bound.queue.borrow().clone() } else { None };
-            if let Some(queue) = &queue {
-                queue.stop_running();
-            }
-            Idle(queue)
-        };
-        BOUND.try_with(leave).unwrap_or(Idle(None))
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        if let Some(queue) = &self.0 {
-            queue.start_running();
-            Bound::count(queue);
-        }
     }
 }

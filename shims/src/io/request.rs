@@ -1,7 +1,8 @@
 //! Requests: the life of one overlapped operation, and waiting for its result.
 
 use super::address::AddressWaiters;
-use super::queue::Idle;
+use super::parker::Parker;
+use super::runner::Idle;
 use super::signal::Signal;
 use super::sync::{Arc, AtomicUsize, Ordering};
 use super::sys::{Deadline, thread_id};
@@ -139,8 +140,10 @@ pub fn wait_for(
 ) -> bool {
     let poller = file.poller.clone();
     let _idle = Idle::enter();
-    let _registered = waiters_of(ov).register(ov.addr());
-    poller.wait(Deadline::after(limit), || done().then_some(())).is_some()
+    Parker::with(|parker| {
+        let _registered = waiters_of(ov).register(ov.addr(), parker);
+        poller.wait_as(parker, Deadline::after(limit), || done().then_some(())).is_some()
+    })
 }
 
 /// Like [`result`], giving up at `deadline`.
@@ -163,6 +166,8 @@ pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline:
     // The caller's reference to the file may go when the operation completes: hold what is used afterwards.
     let poller = file.poller.clone();
     let _idle = Idle::enter();
-    let _registered = waiters_of(ov).register(ov.addr());
-    poller.wait(deadline, status).unwrap_or(STATUS_PENDING)
+    Parker::with(|parker| {
+        let _registered = waiters_of(ov).register(ov.addr(), parker);
+        poller.wait_as(parker, deadline, status).unwrap_or(STATUS_PENDING)
+    })
 }

@@ -5,7 +5,7 @@
 
 use super::parker::Parker;
 use super::poller::Poller;
-use super::queue::Idle;
+use super::runner::Idle;
 use super::sync::{Arc, AtomicBool, AtomicU32, Lock, Ordering};
 use super::sys::{Deadline, EventFd};
 use std::io;

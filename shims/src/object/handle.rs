@@ -90,6 +90,9 @@ pub(crate) fn open(object: Object) -> RawHandle {
 /// What `handle` names. Pseudo handles are not looked at.
 pub(crate) fn get(handle: RawHandle) -> Option<Object> {
     let (shard, position, generation) = decode(handle)?;
+    if generation == 0 {
+        return None; // NULL, mostly, as an event that is not there
+    }
     let shard = TABLE[shard as usize].0.read().unwrap_or_else(PoisonError::into_inner);
     let slot = shard.slots.get(position)?;
     if slot.generation == generation { slot.object.clone() } else { None }

@@ -2,7 +2,7 @@
 
 use super::{Object, RawHandle, guard, guard_bool, handle};
 use crate::error::*;
-use crate::io::queue::Idle;
+use crate::io::Idle;
 use crate::io::signal::{Signal, wait_any};
 use crate::io::sys::{Deadline, thread_id};
 use std::cell::OnceCell;

@@ -11,7 +11,7 @@ pub mod srw;
 
 use crate::error::{ERROR_TIMEOUT, set_last_error};
 use crate::futex::{self, Deadline};
-use crate::io::queue::Idle;
+use crate::io::Idle;
 use std::sync::atomic::AtomicU32;
 
 /// [`futex::wait`], during which the thread does not count as running on its completion port.

@@ -23,6 +23,8 @@ mod parker;
 mod poller;
 #[path = "../queue.rs"]
 mod queue;
+#[path = "../runner.rs"]
+mod runner;
 #[path = "../signal.rs"]
 mod signal;
 #[path = "../spin.rs"]

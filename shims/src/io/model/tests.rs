@@ -1,6 +1,7 @@
 //! What must hold under every interleaving. A lost wake-up shows as a deadlock.
 
 use super::address::AddressWaiters;
+use super::parker::Parker;
 use super::poller::{Poller, Source};
 use super::queue::{NoPacket, Packet, Queue};
 use super::signal::{Signal, wait_all, wait_any};
@@ -94,9 +95,11 @@ fn a_result_reaches_who_waits_at_its_address() {
         let waiters = results.clone().map(|result| {
             let (poller, addresses) = (poller.clone(), addresses.clone());
             spawn(move || {
-                let _registered = addresses.register(Arc::as_ptr(&result).addr());
-                let done = || (result.load(Ordering::Acquire) != 0).then_some(());
-                poller.wait(Deadline::Never, done).unwrap();
+                Parker::with(|parker| {
+                    let _registered = addresses.register(Arc::as_ptr(&result).addr(), parker);
+                    let done = || (result.load(Ordering::Acquire) != 0).then_some(());
+                    poller.wait_as(parker, Deadline::Never, done).unwrap();
+                });
             })
         });
         let publish = |result: Arc<AtomicUsize>| {

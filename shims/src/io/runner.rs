@@ -1,0 +1,122 @@
+//! What a thread is to completion ports: the queue that it asked last, and whether it counts as running there.
+
+use super::queue::{Queue, Waiter};
+use super::sync::{Arc, thread_local};
+use std::cell::{Cell, RefCell};
+use std::ptr;
+
+thread_local! {
+    static CURRENT: Runner = Runner::default();
+}
+
+/// One thread. It is counted out where it runs when it asks another queue, or ends.
+pub(super) struct Runner {
+    queue: RefCell<Option<Arc<Queue>>>,
+    running: Cell<bool>,
+    /// The queue that the thread waits on now.
+    pub(super) waiting: Cell<*const Queue>,
+    /// A waiter that the thread has used before.
+    pub(super) spare: Cell<Option<Arc<Waiter>>>,
+}
+
+impl Default for Runner {
+    fn default() -> Runner {
+        Runner {
+            queue: RefCell::default(),
+            running: Cell::default(),
+            waiting: Cell::new(ptr::null()),
+            spare: Cell::default(),
+        }
+    }
+}
+
+impl Runner {
+    /// Runs `body` with the calling thread. One that is being torn down is counted out as soon as it has been counted.
+    #[inline]
+    pub(super) fn with<R>(body: impl FnOnce(&Runner) -> R) -> R {
+        let mut body = Some(body);
+        match CURRENT.try_with(|runner| body.take().map(|body| body(runner))) {
+            Ok(Some(result)) => result,
+            _ => body.take().expect("not run above")(&Runner::default()),
+        }
+    }
+
+    /// Whether the calling thread waits on `queue` now.
+    #[inline]
+    pub(super) fn waits_on(queue: &Queue) -> bool {
+        CURRENT.try_with(|runner| ptr::eq(runner.waiting.get(), queue)).unwrap_or(false)
+    }
+
+    /// Whether the calling thread counts as running on `queue`.
+    #[inline]
+    pub(super) fn runs_on(queue: &Queue) -> bool {
+        CURRENT.try_with(|runner| runner.running.get() && runner.is_bound_to(queue)).unwrap_or(false)
+    }
+
+    fn is_bound_to(&self, queue: &Queue) -> bool {
+        self.queue.borrow().as_ref().is_some_and(|own| ptr::eq(&**own, queue))
+    }
+
+    /// Binds the thread to `queue`, as about to wait. Says whether it was counted as running there.
+    #[inline]
+    pub(super) fn bind(&self, queue: &Arc<Queue>) -> bool {
+        let running = self.running.replace(false);
+        if self.is_bound_to(queue) {
+            return running;
+        }
+        let former = self.queue.replace(Some(queue.clone()));
+        if let (Some(former), true) = (former, running) {
+            former.stop_running();
+        }
+        false
+    }
+
+    /// The thread has been counted as running on the queue it is bound to.
+    #[inline]
+    pub(super) fn count(&self) {
+        self.running.set(true);
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if let (Some(queue), true) = (self.queue.take(), self.running.get()) {
+            queue.stop_running();
+        }
+    }
+}
+
+/// For as long as this lives, the calling thread does not count as running on its port: it waits for something.
+pub(crate) struct Idle(Option<Arc<Queue>>);
+
+impl Idle {
+    #[inline]
+    pub(crate) fn enter() -> Idle {
+        let runs = CURRENT.try_with(|runner| runner.running.get()).unwrap_or(false);
+        if runs { Idle::leave() } else { Idle(None) }
+    }
+
+    fn leave() -> Idle {
+        let leave = |runner: &Runner| {
+            runner.running.set(false);
+            let queue = runner.queue.borrow().clone();
+            if let Some(queue) = &queue {
+                queue.stop_running();
+            }
+            Idle(queue)
+        };
+        CURRENT.try_with(leave).unwrap_or(Idle(None))
+    }
+}
+
+impl Drop for Idle {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(queue) = &self.0 {
+            queue.start_running();
+            if CURRENT.try_with(Runner::count).is_err() {
+                queue.stop_running();
+            }
+        }
+    }
+}
