@@ -115,7 +115,7 @@ def decided(mine):
     for verdict in mine:
         deciders = [words[text] for text in DECIDED_BY.get(verdict.goal, []) if text in words]
         if verdict.word != "reached" and deciders:
-            count = "reached" if all(word == "reached" for word in deciders) else "missed"
+            count = next((word for word in ("missed", "blurred") if word in deciders), "reached")
             verdict = verdict._replace(word=f"{verdict.word} in time, {count} by count")
         yield verdict
 
