@@ -75,13 +75,13 @@ impl Removal {
             self.looked.store(now, Ordering::Relaxed);
             self.ready();
         }
-        if self.gone.load(Ordering::Acquire) { Err(Status::DEVICE_REMOVED) } else { Ok(()) }
+        if self.is_known() { Err(Status::DEVICE_REMOVED) } else { Ok(()) }
     }
 
     /// Whether the device is gone, as of now. Called without any lock.
     pub(crate) fn has_happened(&self) -> bool {
         self.ready();
-        self.gone.load(Ordering::Acquire)
+        self.is_known()
     }
 
     /// Whether the device is gone, as far as is known: whoever has taken the word of it from the channel has said so.
@@ -93,7 +93,7 @@ impl Removal {
     /// Tells `object` if the device goes, or has gone.
     pub(crate) fn tell(&self, object: Weak<dyn Removable>) {
         self.lock().add(object.clone());
-        if self.gone.load(Ordering::Acquire)
+        if self.is_known()
             && let Some(object) = object.upgrade()
         {
             object.device_removed();

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use win32::time::coarse_milliseconds;
 
-/// How long an answer, which is a system call, is good for: programs make connections to one peer in a row.
+/// How long the answer that there is a route, which is a system call, is good for: programs make connections to one peer in
+/// a row. That there is none is asked anew each time.
 const GOOD_FOR_MS: u64 = 50;
 
 /// Asks whether routes exist.

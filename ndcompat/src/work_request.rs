@@ -197,40 +197,7 @@ impl Core {
         remote: Remote,
     ) -> Status {
         // SAFETY: passed on to the caller.
-        Status::of(unsafe { self.initiate_checked(kind, context, sge, flags, remote) })
-    }
-
-    unsafe fn initiate_checked(
-        self: &Arc<Self>,
-        kind: RequestType,
-        context: u64,
-        sge: &[Sge],
-        flags: u32,
-        remote: Remote,
-    ) -> Result<()> {
-        if !self.was_connected() {
-            return Err(Status::CONNECTION_INVALID);
-        }
-        let limits = &self.limits;
-        let mut gathered = MaybeUninit::<[u8; MAX_INLINE]>::uninit();
-        let mut one = [Sge::default()];
-        let mut sge = sge;
-        if flags & op_flags::INLINE != 0 {
-            let length = check_list(sge, u32::MAX, limits.max_inline.into())?;
-            if sge.len() as u32 > limits.max_initiator_sge {
-                // SAFETY: the caller vouches for the pieces; together they fit, since no device takes more inline.
-                one[0] = unsafe { gather(sge, &mut gathered, length as u32) };
-                sge = &one;
-            }
-        } else {
-            check_list(sge, limits.max_initiator_sge, limits.max_transfer)?;
-        }
-        if sge.is_empty() {
-            sge = limits.empty_list;
-        }
-        let request = Initiation { kind, sge, flags, remote };
-        let silent = flags & op_flags::SILENT_SUCCESS != 0;
-        self.post_initiator(kind, context, silent, |ticket| request.post(self, ticket))
+        Status::of(unsafe { Initiation { kind, sge, flags, remote }.check_and_post(self, context) })
     }
 
     /// Hands a receive to the device; answers with an error number.
@@ -287,7 +254,8 @@ impl Core {
     }
 }
 
-/// A checked request for the initiator queue.
+/// A request for the initiator queue.
+#[derive(Clone, Copy)]
 struct Initiation<'a> {
     kind: RequestType,
     sge: &'a [Sge],
@@ -296,7 +264,37 @@ struct Initiation<'a> {
 }
 
 impl Initiation<'_> {
-    /// Hands the request to the device; answers with an error number.
+    /// Posts whatever may be posted.
+    ///
+    /// # Safety
+    /// As [`QueuePair::send`].
+    unsafe fn check_and_post(self, core: &Arc<Core>, context: u64) -> Result<()> {
+        if !core.was_connected() {
+            return Err(Status::CONNECTION_INVALID);
+        }
+        let limits = &core.limits;
+        let mut gathered = MaybeUninit::<[u8; MAX_INLINE]>::uninit();
+        let mut one = [Sge::default()];
+        let mut sge = self.sge;
+        if self.flags & op_flags::INLINE != 0 {
+            let length = check_list(sge, u32::MAX, limits.max_inline.into())?;
+            if sge.len() as u32 > limits.max_initiator_sge {
+                // SAFETY: the caller vouches for the pieces; together they fit, since no device takes more inline.
+                one[0] = unsafe { gather(sge, &mut gathered, length as u32) };
+                sge = &one;
+            }
+        } else {
+            check_list(sge, limits.max_initiator_sge, limits.max_transfer)?;
+        }
+        if sge.is_empty() {
+            sge = limits.empty_list;
+        }
+        let request = Initiation { sge, ..self };
+        let silent = self.flags & op_flags::SILENT_SUCCESS != 0;
+        core.post_initiator(self.kind, context, silent, |ticket| request.post(core, ticket))
+    }
+
+    /// Hands the checked request to the device; answers with an error number.
     fn post(&self, core: &Core, ticket: Ticket) -> i32 {
         if self.kind == RequestType::Read && self.sge.len() as u32 > core.limits.device_read_sge {
             self.post_split_read(core, ticket)
