@@ -255,19 +255,21 @@ impl RequestQueue {
 }
 
 impl Slot {
-    /// Frees the slot and those before it. False if that was done before.
+    /// What `report` says of the request; then frees its slot, and those before it. Nothing if that was done before.
     ///
     /// # Safety
     /// The slot's queue must be in memory, and the lock of its completion queue be held.
     #[inline(always)]
-    unsafe fn free(&self) -> bool {
+    unsafe fn complete<T>(&self, report: impl FnOnce(&Slot) -> T) -> Option<T> {
         // SAFETY: the caller's promise.
-        let queue = unsafe { &*self.queue };
-        let taken = self.sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) < queue.depth;
-        if taken {
-            queue.tail.0.store(self.sequence.wrapping_add(1), Ordering::Release);
+        let (queue, sequence) = (unsafe { &*self.queue }, self.sequence);
+        if sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) >= queue.depth {
+            return None;
         }
-        taken
+        // First: a slot that is free may be another thread's next request at once.
+        let reported = report(self);
+        queue.tail.0.store(sequence.wrapping_add(1), Ordering::Release);
+        Some(reported)
     }
 
     /// What to report of a request that was successful.
@@ -349,10 +351,7 @@ pub(crate) unsafe fn reap_plain(wc: &ibv_wc) -> Option<Completion> {
         return None;
     }
     // SAFETY: passed on to the caller.
-    unsafe {
-        let slot = &*(wc.wr_id as *const Slot);
-        slot.free().then(|| slot.success(wc))
-    }
+    unsafe { (*(wc.wr_id as *const Slot)).complete(|slot| slot.success(wc)) }
 }
 
 /// Frees the slot that `wc` completes, and those before it, and says what to report. Not for shared receives.
@@ -362,16 +361,20 @@ pub(crate) unsafe fn reap_plain(wc: &ibv_wc) -> Option<Completion> {
 pub(crate) unsafe fn reap<'a>(wc: &ibv_wc) -> Reaped<'a> {
     let name = Name(wc.wr_id);
     // SAFETY: passed on to the caller.
-    let (slot, free) = unsafe { (name.slot(), name.slot().free()) };
-    if !free {
-        return Reaped::Hidden; // reported as lost before, and found by the device after all
-    }
-    if wc.status != 0 {
-        let completion = slot.completion(crate::completion::status(wc, slot.kind), 0);
-        // SAFETY: passed on to the caller.
-        return Reaped::Failed(completion, unsafe { &*slot.queue });
-    }
-    if name.is_silent() { Reaped::Hidden } else { Reaped::Visible(slot.success(wc)) }
+    let report = unsafe {
+        name.slot().complete(|slot| {
+            if wc.status != 0 {
+                let completion = slot.completion(crate::completion::status(wc, slot.kind), 0);
+                Reaped::Failed(completion, &*slot.queue)
+            } else if name.is_silent() {
+                Reaped::Hidden
+            } else {
+                Reaped::Visible(slot.success(wc))
+            }
+        })
+    };
+    // What was reported as lost before, and found by the device after all, is nothing to report.
+    report.unwrap_or(Reaped::Hidden)
 }
 
 #[cfg(test)]
