@@ -51,7 +51,7 @@ unsafe fn padded(data: *const c_void, length: u8, room: usize) -> Result<Vec<u8>
 
 /// The id as the double knows it. The lock must be held.
 unsafe fn own<'a>(id: *mut rdma_cm_id) -> &'a mut Id {
-    // SAFETY: ids live for ever.
+    // SAFETY: the caller's id lives.
     unsafe { &mut *id.cast::<Id>() }
 }
 
@@ -67,7 +67,7 @@ impl Device {
             return Err(libc::ENODEV);
         }
         let taken = |&other: &*mut Id| {
-            // SAFETY: ids live for ever, and the lock is held.
+            // SAFETY: what is listed lives, and the lock is held.
             let other = unsafe { &*other };
             other.id.ps == id.id.ps
                 // A listener's port is also that of the connections it has made.
@@ -86,7 +86,7 @@ impl Device {
 
     /// Hands the request of `caller` to who listens for it.
     unsafe fn ask(&mut self, caller: *mut Id, data: Vec<u8>) {
-        // SAFETY: ids live for ever, and the lock is held, here and below.
+        // SAFETY: what is listed lives, and the lock is held, here and below.
         let (local, remote) = unsafe { ((*caller).local, (*caller).remote) };
         let Some(listener) = remote.and_then(|remote| self.listener(remote)) else {
             let answer = if remote.is_some_and(is_ours) {
@@ -116,7 +116,7 @@ impl Device {
 
 /// Takes the events about `id` from its channel.
 unsafe fn take_events(id: *mut Id) -> Vec<*mut Event> {
-    // SAFETY: ids live for ever, its channel lives, and the lock is held.
+    // SAFETY: the id and its channel live, and the lock is held.
     unsafe {
         let channel = (*id).id.channel.cast::<Channel>();
         // Who asks stays with the listener that was asked.
@@ -161,12 +161,11 @@ export! {
             let mut device = lock();
             // SAFETY: the id lives, and the lock is held.
             unsafe {
-                let stage = own(id).stage;
                 device.ids.retain(|&other| other != id.cast());
                 for event in take_events(id.cast()) {
                     drop(Box::from_raw(event));
                 }
-                match stage {
+                match own(id).stage {
                     // Who was asked does not hear that the one who asked is gone.
                     Stage::Asked | Stage::Agreed => {
                         device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER));
@@ -174,7 +173,10 @@ export! {
                     Stage::Connected => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
                     _ => {}
                 }
-                own(id).stage = Stage::Over;
+                for &other in device.ids.iter().filter(|&&other| (*other).peer == id.cast()) {
+                    (*other).peer = ptr::null_mut();
+                }
+                drop(Box::from_raw(id.cast::<Id>()));
             }
             Ok(())
         })
@@ -242,7 +244,7 @@ export! {
             unsafe {
                 let (said, data) = message(param, RESPONSE_DATA)?;
                 let own = own(id);
-                if own.stage != Stage::Asked || !device.ids.contains(&own.peer) {
+                if own.stage != Stage::Asked || own.peer.is_null() {
                     return Err(libc::EINVAL);
                 }
                 (own.said, own.stage, (*own.peer).stage) = (said, Stage::Agreed, Stage::Agreed);
@@ -259,7 +261,7 @@ export! {
             unsafe {
                 let data = padded(data, length, REJECTION_DATA)?;
                 let own = own(id);
-                if !matches!(own.stage, Stage::Asked | Stage::Agreed) || !device.ids.contains(&own.peer) {
+                if !matches!(own.stage, Stage::Asked | Stage::Agreed) || own.peer.is_null() {
                     return Err(libc::EINVAL);
                 }
                 own.stage = Stage::Over;
@@ -278,7 +280,10 @@ export! {
                 if own.stage != Stage::Agreed {
                     return Err(libc::EINVAL);
                 }
-                (own.stage, (*own.peer).stage) = (Stage::Connected, Stage::Connected);
+                own.stage = Stage::Connected;
+                if let Some(peer) = own.peer.as_mut() {
+                    peer.stage = Stage::Connected;
+                }
                 device.tell_peer(own, plain(RDMA_CM_EVENT_ESTABLISHED, 0));
             }
             Ok(())
@@ -353,14 +358,11 @@ export! {
 
     fn rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int {
         posix("rdma_init_qp_attr", || {
-            let device = lock();
-            // SAFETY: the id lives, the lock is held, the results are writable.
+            let _device = lock();
+            // SAFETY: the id and its peer live, the lock is held, the results are writable.
             unsafe {
-                let peer = own(id).peer;
-                if !device.ids.contains(&peer) {
-                    return Err(libc::EINVAL);
-                }
-                (*attr).dest_qp_num = (*peer).said.qp_num;
+                let peer = own(id).peer.as_ref().ok_or(libc::EINVAL)?;
+                (*attr).dest_qp_num = peer.said.qp_num;
                 *mask = (IBV_QP_STATE | IBV_QP_DEST_QPN) as c_int;
             }
             Ok(())

@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Over,
 }
 
-/// An id. Ids are never freed: late events may name them.
+/// An id.
 #[repr(C)]
 pub(crate) struct Id {
     pub id: rdma_cm_id,
@@ -34,7 +34,7 @@ pub(crate) struct Id {
     pub reuse: bool,
     pub local: Option<SockAddr>,
     pub remote: Option<SockAddr>,
-    /// The other side of the connection.
+    /// The other side of the connection, while it lives.
     pub peer: *mut Id,
     /// What this side said: its queue pair, and how many reads it takes and wants.
     pub said: rdma_conn_param,
@@ -97,7 +97,7 @@ impl Device {
     /// Sends an event to the channel of `to`, about `to` or a new id; the test may have another one in mind.
     pub(crate) unsafe fn send(&mut self, to: *mut Id, about: *mut Id, event: CmEvent) {
         let Some(event) = faults::event(event) else { return };
-        // SAFETY: ids live for ever, and the lock is held; all bits zero are a valid value.
+        // SAFETY: both ids live, and the lock is held; all bits zero are a valid value.
         unsafe {
             let mut raw: rdma_cm_event = zeroed();
             (raw.id, raw.event, raw.status) = (about.cast(), event.kind, event.status);
@@ -121,18 +121,19 @@ impl Device {
 
     /// Sends an event to the peer of `id`, if it has one that is not gone.
     pub(crate) unsafe fn tell_peer(&mut self, id: *mut Id, event: CmEvent) {
-        // SAFETY: ids live for ever, and the lock is held.
-        let peer = unsafe { (*id).peer };
-        if self.ids.contains(&peer) {
-            // SAFETY: as above.
-            unsafe { self.send(peer, peer, event) };
+        // SAFETY: the id and its peer live, and the lock is held.
+        unsafe {
+            let peer = (*id).peer;
+            if !peer.is_null() {
+                self.send(peer, peer, event);
+            }
         }
     }
 
     /// Who listens for calls to `address`.
     pub(crate) fn listener(&self, address: SockAddr) -> Option<*mut Id> {
         self.ids.iter().copied().find(|&id| {
-            // SAFETY: ids live for ever, and the lock is held.
+            // SAFETY: what is listed lives, and the lock is held.
             let id = unsafe { &*id };
             let hears = |own: SockAddr| own.same_ip(address) || own.is_unspecified();
             id.stage == Stage::Listening
@@ -153,7 +154,7 @@ pub fn remove_device() {
 
 fn raise(event: CmEvent, chosen: impl Fn(&Id) -> bool) {
     let mut device = lock();
-    // SAFETY: ids live for ever, and the lock is held.
+    // SAFETY: what is listed lives, and the lock is held.
     let ids: Vec<_> = device.ids.iter().copied().filter(|&id| chosen(unsafe { &*id })).collect();
     for id in ids {
         // SAFETY: as above.

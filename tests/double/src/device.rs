@@ -240,7 +240,10 @@ export! {
         posix("getifaddrs", || { unsafe { *list = interfaces() }; Ok(()) })
     }
 
-    fn freeifaddrs(_list: *mut ifaddrs) {}
+    fn freeifaddrs(list: *mut ifaddrs) {
+        // SAFETY: made below, freed once.
+        drop(unsafe { Box::from_raw(list.cast::<Interfaces>()) });
+    }
 
     fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
         // SAFETY: the caller's promise; the system call is the function's all.
@@ -251,11 +254,13 @@ export! {
     }
 }
 
-/// The list of the device's two addresses, which is never freed.
+/// The list of the device's two addresses, and the addresses.
+#[repr(C)]
+struct Interfaces([ifaddrs; 2], [RawSockAddr; 2]);
+
 fn interfaces() -> *mut ifaddrs {
-    struct List([ifaddrs; 2], [RawSockAddr; 2]);
     // SAFETY: all bits zero are a valid value of both structures.
-    let mut list = Box::new(unsafe { List(MaybeUninit::zeroed().assume_init(), zeroed()) });
+    let mut list = Box::new(unsafe { Interfaces(MaybeUninit::zeroed().assume_init(), zeroed()) });
     let addresses: [SocketAddr; 2] = [(ADDRESS, 0).into(), (ADDRESS6, 0).into()];
     for (at, address) in addresses.into_iter().enumerate() {
         list.1[at] = SockAddr::from(address).to_raw().0;

@@ -11,7 +11,7 @@
 //!
 //! For measurements it can be a null device, whose requests cost next to nothing ([`complete_at_once`]).
 //!
-//! The data path allocates nothing. Objects that events may still name are never freed.
+//! The data path allocates nothing.
 
 mod cm;
 mod cm_id;
