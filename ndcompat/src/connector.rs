@@ -69,7 +69,9 @@ impl Connector {
         if state.phase != Phase::Idle {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
         }
-        let id = endpoint::bind_to_share(&self.file, self.cookie, address)?;
+        // Over iWARP an id that connects can be told no more, for as long as that takes.
+        let bind = if self.is_iwarp() { endpoint::bind_to_share } else { endpoint::bind };
+        let id = bind(&self.file, self.cookie, address)?;
         state.bound = id.local_addr();
         state.id = Some(Arc::new(id));
         state.phase = Phase::Bound;
@@ -79,6 +81,10 @@ impl Connector {
     /// `Connect` failed with `status`. The address stays this connector's, with a fresh id, as the old one cannot connect
     /// again.
     fn connect_failed(&self, state: &mut State, status: Status) -> Aftermath {
+        if let Some(id) = state.id.as_ref().filter(|_| !self.is_iwarp()) {
+            // If it cannot share its address, there will be no other id, which the next attempt sees.
+            let _ = id.set_reuse_addr(true);
+        }
         let after = state.connect_failed(status);
         if let Some(endpoint) = &state.endpoint {
             endpoint.leave_destination(self.cookie);

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[repr(C)]
 struct Slot {
     context: u64,
-    sequence: u32,
+    /// Atomic because a device that has lost a request, and finds it, looks here although the slot may be another's by then.
+    sequence: AtomicU32,
     kind: RequestType,
     // These never change. They are not next to `context`: to read both at once just after one was written takes long.
     queue: *const RequestQueue,
@@ -62,6 +63,9 @@ struct Producer {
     /// Set when the queue pair has failed: from this sequence number on, requests never reach the device.
     flushing_from: Option<u32>,
 }
+
+/// How far off a sequence number is that no request has.
+const FAR: u32 = 1 << 31;
 
 // SAFETY: a slot is written only by the holder of the producer lock while it is free, and read only by the holder of
 // the completion queue's lock while it is taken; `tail` orders the two.
@@ -129,7 +133,7 @@ impl RequestQueue {
         });
         let this: *const RequestQueue = &*queue;
         let slot = || {
-            let (context, sequence, kind) = (0, 0, RequestType::Receive);
+            let (context, sequence, kind) = (0, AtomicU32::new(0), RequestType::Receive);
             UnsafeCell::new(Slot { queue_pair_context, context, sequence, kind, queue: this })
         };
         queue.lines = (0..slots / 2).map(|_| Line([slot(), slot()])).collect();
@@ -170,6 +174,12 @@ impl RequestQueue {
         let mut place = unsafe { self.take(producer, context, kind, silent) };
         if flushing {
             place.producer.end = place.producer.head;
+            // The device does not know the request: what comes under its name is about one that was lost before it.
+            let sequence = end.wrapping_add(FAR);
+            // SAFETY: the slot that was just taken.
+            unsafe {
+                (*self.slot(place.producer.head.wrapping_sub(1))).sequence.store(sequence, Ordering::Relaxed)
+            };
             return Err(KeptBack::Flushed);
         }
         Ok(place)
@@ -192,7 +202,7 @@ impl RequestQueue {
         // SAFETY: the slot is free, and the producer lock is held.
         unsafe {
             (*slot).context = context;
-            (*slot).sequence = head;
+            (*slot).sequence.store(head, Ordering::Relaxed);
             (*slot).kind = kind;
         }
         producer.head = head.wrapping_add(1);
@@ -262,7 +272,7 @@ impl Slot {
     #[inline(always)]
     unsafe fn complete<T>(&self, report: impl FnOnce(&Slot) -> T) -> Option<T> {
         // SAFETY: the caller's promise.
-        let (queue, sequence) = (unsafe { &*self.queue }, self.sequence);
+        let (queue, sequence) = (unsafe { &*self.queue }, self.sequence.load(Ordering::Relaxed));
         if sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) >= queue.depth {
             return None;
         }
@@ -467,5 +477,20 @@ mod tests {
         queue.take_flushed(true, |c| flushed.push((c.request_context, c.status)));
         assert_eq!(flushed, [(1, Status::CANCELED)]);
         assert!(matches!(success(&lost), Reaped::Hidden));
+    }
+
+    #[test]
+    fn what_is_found_late_is_no_later_request() {
+        let queue = queue(2);
+        let lost = post(&queue, 1, false).unwrap();
+        queue.start_flushing();
+        queue.take_flushed(true, |_| ());
+        for context in 2..4 {
+            assert_eq!(post(&queue, context, false).err(), Some(KeptBack::Flushed));
+        }
+        assert!(matches!(success(&lost), Reaped::Hidden));
+        let mut flushed = Vec::new();
+        queue.take_flushed(true, |c| flushed.push(c.request_context));
+        assert_eq!(flushed, [2, 3]);
     }
 }

@@ -1,4 +1,5 @@
-//! Threads for system calls that may take long, kept for a while because to make one costs more than most of those calls.
+//! Threads for system calls that may take long, kept for a while because to make one costs more than most of those calls. One
+//! that finds no other idle is kept for good: a wait without a limit costs less.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How long a thread without work stays.
+/// How long a thread without work stays if another does, too.
 const LINGER: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -25,6 +26,7 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut pool = lock();
     if pool.jobs.len() < pool.idle {
         pool.jobs.push_back(Box::new(job));
+        drop(pool);
         WORK.notify_one();
         return Ok(());
     }
@@ -45,9 +47,12 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
 fn next() -> Option<Job> {
     let mut pool = lock();
     pool.idle += 1;
-    let (mut pool, _) = WORK
-        .wait_timeout_while(pool, LINGER, |pool| pool.jobs.is_empty())
-        .unwrap_or_else(PoisonError::into_inner);
+    let nothing = |pool: &mut Pool| pool.jobs.is_empty();
+    let mut pool = if pool.idle == 1 {
+        WORK.wait_while(pool, nothing).unwrap_or_else(PoisonError::into_inner)
+    } else {
+        WORK.wait_timeout_while(pool, LINGER, nothing).unwrap_or_else(PoisonError::into_inner).0
+    };
     pool.idle -= 1;
     pool.jobs.pop_front()
 }

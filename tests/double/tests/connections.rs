@@ -1,8 +1,8 @@
-//! Threads that post, poll and wait, while another ends the connection.
+//! Connections that several threads make, use and end at once.
 
 use double::turn;
 use ndcompat::Status;
-use ndcompat_tests::client::{Client, Ov, connected};
+use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, messages_pass, open};
 use ndcompat_tests::com::Overlapping;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
@@ -99,4 +99,53 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
     });
     assert!(seen.iter().all(|times| times.load(Ordering::Relaxed) == 1));
     assert!(client.try_result().is_none());
+}
+
+/// How many threads connect.
+const MAKERS: usize = 4;
+/// How many connections each makes.
+const EACH: usize = 25;
+
+/// On one adapter, each thread with files of its own.
+#[test]
+fn threads_connect_at_once() {
+    let _turn = turn();
+    let adapter = open();
+    thread::scope(|scope| {
+        for _ in 0..MAKERS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+                    drop(connect(&active, &passive));
+                    messages_pass(&active, &passive);
+                    let mut ov = Ov::new();
+                    assert_eq!(active.disconnect(&mut ov), Status::PENDING);
+                    assert_eq!(ov.wait(&active.connector), Status::SUCCESS);
+                }
+            });
+        }
+    });
+}
+
+/// A connector whose `Connect` one thread waits for while another cancels it: it ends either way, and once.
+#[test]
+fn a_connect_is_cancelled_from_another_thread() {
+    let _turn = turn();
+    let adapter = open();
+    let passive = Client::on(&adapter);
+    let (_listener, at) = listen_on(&adapter, passive.file);
+    for _ in 0..EACH {
+        let client = Client::on(&adapter);
+        assert_eq!(client.bind(), Status::SUCCESS);
+        let mut ov = Ov::new();
+        // Nobody accepts, so only the cancellation ends it.
+        assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| ov.wait(&client.connector));
+            thread::yield_now();
+            // SAFETY: no arguments.
+            unsafe { client.connector.cancel_overlapped_requests() };
+            assert_eq!(waiter.join().unwrap(), Status::CANCELED);
+        });
+    }
 }
