@@ -10,6 +10,7 @@ use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
 use std::mem::zeroed;
 use std::ptr;
+use std::sync::{Condvar, PoisonError};
 
 /// Private data arrives padded to the room that its message has.
 const REQUEST_DATA: usize = 56;
@@ -18,6 +19,9 @@ const REJECTION_DATA: usize = 148;
 /// Why a request is turned down: nobody listens, or somebody says no.
 const NO_LISTENER: i32 = 8;
 const CONSUMER: i32 = 28;
+
+/// An event was acknowledged.
+static ACKNOWLEDGED: Condvar = Condvar::new();
 
 unsafe fn address(raw: *const sockaddr) -> Result<SockAddr, i32> {
     // SAFETY: the caller's address is as long as its family says.
@@ -112,16 +116,40 @@ impl Device {
             self.send(listener, asked, CmEvent { data, ..plain(RDMA_CM_EVENT_CONNECT_REQUEST, 0) });
         }
     }
+
+    /// Destroys an id, and those that ask it and nobody has heard of.
+    unsafe fn end(&mut self, id: *mut Id) {
+        self.ids.retain(|&other| other != id);
+        // SAFETY: what is listed lives, and the lock is held; events and ids were made by Box.
+        unsafe {
+            for event in take_events(id) {
+                let about = Box::from_raw(event).event.id.cast::<Id>();
+                if about != id {
+                    self.end(about);
+                }
+            }
+            match (*id).stage {
+                // Who was asked does not hear that the one who asked is gone.
+                Stage::Asked | Stage::Agreed => self.tell_peer(id, plain(RDMA_CM_EVENT_REJECTED, CONSUMER)),
+                Stage::Connected => self.tell_peer(id, plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
+                _ => {}
+            }
+            for &other in self.ids.iter().filter(|&&other| (*other).peer == id) {
+                (*other).peer = ptr::null_mut();
+            }
+            drop(Box::from_raw(id));
+        }
+    }
 }
 
-/// Takes the events about `id` from its channel.
+/// Takes the events of `id` from its channel.
 unsafe fn take_events(id: *mut Id) -> Vec<*mut Event> {
     // SAFETY: the id and its channel live, and the lock is held.
     unsafe {
         let channel = (*id).id.channel.cast::<Channel>();
         // Who asks stays with the listener that was asked.
-        let about = |event: &*mut Event| (**event).event.id.cast::<Id>() == id;
-        let (taken, rest): (VecDeque<_>, _) = (*channel).events.drain(..).partition(about);
+        let own = |event: &*mut Event| (**event).to == id;
+        let (taken, rest): (VecDeque<_>, _) = (*channel).events.drain(..).partition(own);
         (*channel).events = rest;
         taken.into()
     }
@@ -159,24 +187,12 @@ export! {
     fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
         posix("rdma_destroy_id", || {
             let mut device = lock();
-            // SAFETY: the id lives, and the lock is held.
+            // SAFETY: the id lives, and the lock is held, but while others acknowledge its events.
             unsafe {
-                device.ids.retain(|&other| other != id.cast());
-                for event in take_events(id.cast()) {
-                    drop(Box::from_raw(event));
+                while own(id).unacknowledged > 0 {
+                    device = ACKNOWLEDGED.wait(device).unwrap_or_else(PoisonError::into_inner);
                 }
-                match own(id).stage {
-                    // Who was asked does not hear that the one who asked is gone.
-                    Stage::Asked | Stage::Agreed => {
-                        device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_REJECTED, CONSUMER));
-                    }
-                    Stage::Connected => device.tell_peer(id.cast(), plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
-                    _ => {}
-                }
-                for &other in device.ids.iter().filter(|&&other| (*other).peer == id.cast()) {
-                    (*other).peer = ptr::null_mut();
-                }
-                drop(Box::from_raw(id.cast::<Id>()));
+                device.end(id.cast());
             }
             Ok(())
         })
@@ -314,15 +330,24 @@ export! {
         posix("rdma_get_cm_event", || {
             let _device = lock();
             let channel = channel.cast::<Channel>();
-            // SAFETY: the channel lives, the lock is held, the result is writable.
-            unsafe { *event = next(&mut (*channel).events, &(*channel).signal)?.cast() };
+            // SAFETY: the channel and the event's id live, the lock is held, the result is writable.
+            unsafe {
+                let next = next(&mut (*channel).events, &(*channel).signal)?;
+                (*(*next).to).unacknowledged += 1;
+                *event = next.cast();
+            }
             Ok(())
         })
     }
 
     fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-        // SAFETY: from the function above, acknowledged once.
-        drop(unsafe { Box::from_raw(event.cast::<Event>()) });
+        let _device = lock();
+        // SAFETY: from the function above, acknowledged once, which the id waits for; the lock is held.
+        unsafe {
+            let event = Box::from_raw(event.cast::<Event>());
+            (*event.to).unacknowledged -= 1;
+        }
+        ACKNOWLEDGED.notify_all();
         0
     }
 

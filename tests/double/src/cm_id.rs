@@ -38,6 +38,8 @@ pub(crate) struct Id {
     pub peer: *mut Id,
     /// What this side said: its queue pair, and how many reads it takes and wants.
     pub said: rdma_conn_param,
+    /// Its events that the program has, and has not acknowledged. It cannot go before.
+    pub unacknowledged: u32,
 }
 
 #[repr(C)]
@@ -51,6 +53,8 @@ pub(crate) struct Channel {
 #[repr(C)]
 pub(crate) struct Event {
     pub event: rdma_cm_event,
+    /// Whom it came to: the listener, of a connection that was asked for.
+    pub to: *mut Id,
     data: Vec<u8>,
 }
 
@@ -68,7 +72,8 @@ impl Id {
     pub(crate) fn new(id: rdma_cm_id) -> Id {
         // SAFETY: all bits zero are a valid value.
         let said = unsafe { zeroed() };
-        Id { id, stage: Stage::Fresh, reuse: false, local: None, remote: None, peer: ptr::null_mut(), said }
+        let (stage, peer) = (Stage::Fresh, ptr::null_mut());
+        Id { id, stage, reuse: false, local: None, remote: None, peer, said, unacknowledged: 0 }
     }
 
     /// Takes an address, and with it the device, if it is not the wildcard.
@@ -114,7 +119,7 @@ impl Device {
                 conn.qp_num = peer.said.qp_num;
             }
             let channel = (*to).id.channel.cast::<Channel>();
-            (*channel).events.push_back(Box::into_raw(Box::new(Event { event: raw, data: event.data })));
+            (*channel).events.push_back(Box::into_raw(Box::new(Event { event: raw, to, data: event.data })));
             (*channel).signal.set();
         }
     }
