@@ -4,7 +4,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Runs `call`, whose system calls fail with `EINTR` once `limit` has passed.
@@ -18,24 +17,17 @@ pub(crate) fn with_limit<R>(limit: Duration, call: impl FnOnce() -> R) -> R {
     }
     TIMER.with(|timer| {
         let Some(timer) = timer else { return call() };
-        timer.0.in_call.store(true, Ordering::Relaxed);
-        timer.0.set(limit);
+        timer.set(limit);
         let result = call();
-        timer.0.in_call.store(false, Ordering::Relaxed);
+        timer.set(Duration::ZERO);
         result
     })
 }
 
-/// A real-time signal that nobody uses, with a handler that interrupts the call, or else stops the timer.
+/// A real-time signal that nobody uses, with a handler that does nothing but interrupt.
 fn free_signal() -> Option<i32> {
     static SIGNAL: OnceLock<Option<i32>> = OnceLock::new();
-    extern "C" fn interrupt(_signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-        // SAFETY: sent by a timer of ours, with its clock's address, to its own thread.
-        let clock = unsafe { (*info).si_value().sival_ptr.cast::<Clock>().as_ref() };
-        if let Some(clock) = clock.filter(|clock| !clock.in_call.load(Ordering::Relaxed)) {
-            clock.set(Duration::ZERO);
-        }
-    }
+    extern "C" fn interrupt(_signal: i32) {}
     *SIGNAL.get_or_init(|| {
         (libc::SIGRTMIN()..=libc::SIGRTMAX()).rev().find(|&signal| {
             let mut now = MaybeUninit::<libc::sigaction>::zeroed();
@@ -45,23 +37,15 @@ fn free_signal() -> Option<i32> {
             let unused = known && unsafe { now.assume_init() }.sa_sigaction == libc::SIG_DFL;
             // SAFETY: all-zero is an action without flags, so system calls are not restarted.
             let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-            action.sa_flags = libc::SA_SIGINFO;
-            action.sa_sigaction = interrupt as extern "C" fn(_, _, _) as usize;
-            // SAFETY: the handler reads an atomic and makes a system call that signal handlers may make.
+            action.sa_sigaction = interrupt as extern "C" fn(i32) as usize;
+            // SAFETY: the handler touches nothing.
             unused && unsafe { libc::sigaction(signal, &action, ptr::null_mut()) == 0 }
         })
     })
 }
 
 /// A timer that signals the thread it was made on.
-struct Timer(Box<Clock>);
-
-struct Clock {
-    timer: libc::timer_t,
-    /// There is something to interrupt. To stop the timer after each call would be another system call; mostly the next one
-    /// comes before the time is up, and sets it anew.
-    in_call: AtomicBool,
-}
+struct Timer(libc::timer_t);
 
 impl Timer {
     fn new(signal: i32) -> io::Result<Timer> {
@@ -73,21 +57,18 @@ impl Timer {
             libc::sigaddset(&mut signals, signal);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, ptr::null_mut());
         }
-        let mut clock = Box::new(Clock { timer: ptr::null_mut(), in_call: AtomicBool::new(false) });
         event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_value.sival_ptr = (&raw mut *clock).cast();
         event.sigev_signo = signal;
         // SAFETY: has no preconditions.
         event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        let mut timer = ptr::null_mut();
         // SAFETY: both structures are valid.
-        if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut clock.timer) } != 0 {
+        if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Timer(clock))
+        Ok(Timer(timer))
     }
-}
 
-impl Clock {
     /// Lets the first signal come after `limit`; none, if that is zero.
     fn set(&self, limit: Duration) {
         let time = |time: Duration| libc::timespec {
@@ -97,14 +78,14 @@ impl Clock {
         // More than one: the first may come just before the call goes to sleep.
         let spec = libc::itimerspec { it_value: time(limit), it_interval: time(Duration::from_secs(1)) };
         // SAFETY: the timer is live, the times are valid.
-        unsafe { libc::timer_settime(self.timer, 0, &spec, ptr::null_mut()) };
+        unsafe { libc::timer_settime(self.0, 0, &spec, ptr::null_mut()) };
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and not used again. What it has sent arrives before the call returns.
-        unsafe { libc::timer_delete(self.0.timer) };
+        // SAFETY: made by `new`, and not used again.
+        unsafe { libc::timer_delete(self.0) };
     }
 }
 
@@ -131,12 +112,5 @@ mod tests {
     fn a_call_in_time_is_left_alone() {
         assert!(!with_limit(Duration::from_secs(30), || sleep(0)));
         assert!(!sleep(0), "and no signal comes later");
-    }
-
-    #[test]
-    fn a_timer_that_is_not_stopped_stops_itself() {
-        assert!(!with_limit(Duration::from_millis(50), || sleep(0)));
-        assert!(sleep(1), "one signal comes, and finds nothing to interrupt");
-        assert!(!sleep(2), "but no other");
     }
 }

@@ -1,5 +1,4 @@
-//! Threads for system calls that may take long, kept for a while because to make one costs more than most of those calls. One
-//! that finds no other idle is kept for good: a wait without a limit costs less.
+//! Threads for system calls that may take long, kept for a while because to make one costs more than most of those calls.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How long a thread without work stays if another does, too.
+/// How long a thread without work stays.
 const LINGER: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -26,6 +25,7 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut pool = lock();
     if pool.jobs.len() < pool.idle {
         pool.jobs.push_back(Box::new(job));
+        // First, as the thread that wakes needs it.
         drop(pool);
         WORK.notify_one();
         return Ok(());
@@ -47,12 +47,9 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
 fn next() -> Option<Job> {
     let mut pool = lock();
     pool.idle += 1;
-    let nothing = |pool: &mut Pool| pool.jobs.is_empty();
-    let mut pool = if pool.idle == 1 {
-        WORK.wait_while(pool, nothing).unwrap_or_else(PoisonError::into_inner)
-    } else {
-        WORK.wait_timeout_while(pool, LINGER, nothing).unwrap_or_else(PoisonError::into_inner).0
-    };
+    let (mut pool, _) = WORK
+        .wait_timeout_while(pool, LINGER, |pool| pool.jobs.is_empty())
+        .unwrap_or_else(PoisonError::into_inner);
     pool.idle -= 1;
     pool.jobs.pop_front()
 }

@@ -24,7 +24,7 @@ pub const DEPTH: u32 = 16;
 pub const BYTES: usize = 16384;
 
 /// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An `OVERLAPPED` as careless programs pass it: nothing but `hEvent` has a value.
 pub struct Ov(ManuallyDrop<Box<Overlapped>>);
@@ -166,6 +166,19 @@ impl Client {
     pub fn send(&self, context: usize, length: u32, flags: u32) -> Status {
         // SAFETY: the memory lives as long as the client.
         unsafe { self.queue_pair.send(context as *mut c_void, &self.sge(0, length), 1, flags) }
+    }
+
+    /// Sends `length` bytes as soon as the queue has room; fails the test when it gets none.
+    pub fn send_in_turn(&self, context: usize, length: u32) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.send(context, length, 0) {
+                Status::SUCCESS => break,
+                status => assert_eq!(status, Status::NO_MORE_ENTRIES),
+            }
+            assert!(Instant::now() < deadline, "the queue stays full");
+            std::thread::yield_now();
+        }
     }
 
     /// A result if there is one.

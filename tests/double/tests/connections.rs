@@ -2,11 +2,11 @@
 
 use double::turn;
 use ndcompat::Status;
-use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, messages_pass, open};
+use ndcompat_tests::client::{Client, Ov, PATIENCE, connect, connected, listen_on, messages_pass, open};
 use ndcompat_tests::com::Overlapping;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many threads post.
 const POSTERS: usize = 2;
@@ -43,7 +43,8 @@ fn each_request_is_reported_once() {
 fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
     let seen: Vec<AtomicU32> = (0..POSTERS * REQUESTS).map(|_| AtomicU32::new(0)).collect();
     let reported = AtomicUsize::new(0);
-    let all_reported = || reported.load(Ordering::Relaxed) >= seen.len();
+    let deadline = Instant::now() + PATIENCE;
+    let over = || reported.load(Ordering::Relaxed) >= seen.len() || Instant::now() > deadline;
     let reap = || {
         while let Some(result) = client.try_result() {
             assert!(matches!(result.status, Status::SUCCESS | Status::CANCELED), "{}", result.status);
@@ -55,19 +56,13 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
         for first in (0..POSTERS).map(|thread| thread * REQUESTS) {
             scope.spawn(move || {
                 for context in first..first + REQUESTS {
-                    loop {
-                        match client.send(context, 8, 0) {
-                            Status::SUCCESS => break,
-                            status => assert_eq!(status, Status::NO_MORE_ENTRIES),
-                        }
-                        thread::yield_now();
-                    }
+                    client.send_in_turn(context, 8);
                 }
             });
         }
         // One polls, and the peer gives what the messages need.
         scope.spawn(|| {
-            while !all_reported() {
+            while !over() {
                 peer.receive(0, 8);
                 peer.try_result();
                 reap();
@@ -75,7 +70,7 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
             }
         });
         let waiter = scope.spawn(|| {
-            while !all_reported() {
+            while !over() {
                 let mut ov = Ov::new();
                 // SAFETY: waited for.
                 assert_eq!(unsafe { client.completion_queue.notify(ANY, ov.ptr()) }, Status::PENDING);
@@ -83,7 +78,7 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
                 reap();
             }
         });
-        while reported.load(Ordering::Relaxed) < END {
+        while reported.load(Ordering::Relaxed) < END && !over() {
             thread::yield_now();
         }
         end();
@@ -91,7 +86,7 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
         let requests = client.completion_queue.cast::<Overlapping>().expect("IND2Overlapped");
         while !waiter.is_finished() {
             thread::sleep(Duration::from_millis(1));
-            if all_reported() {
+            if over() {
                 // SAFETY: no arguments.
                 unsafe { requests.cancel_overlapped_requests() };
             }
