@@ -27,7 +27,7 @@ build_siw() { # WORK
     download_package "linux-source-$series=$version" "$work"
     dpkg-deb --fsys-tarfile "$DEB" | tar -xO "./usr/src/linux-source-$series.tar.xz" |
         tar -xJ -C "$work" --strip-components=4 "linux-source-$series/drivers/infiniband/sw/siw"
-    mend_accept "$work/siw/siw_cm.c"
+    mend_driver "$work/siw"
     # The headers name each other by absolute path, as if installed.
     sed -i "s#/usr/src/#$work/root/usr/src/#" "$work/root/usr/src/$headers/Makefile"
     make -C "$work/root/usr/src/$headers" M="$work/siw" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= \
@@ -38,12 +38,29 @@ build_siw() { # WORK
     strip --strip-debug -o "$work/out" "$work/siw/siw.ko"
 }
 
-# mend_accept FILE: has the driver listen for messages before it tells the other end that it may send. As it is, it does so
-# after, and one that comes in between lies there until the next: of several hundred connections one hung. Nothing above the
-# driver can help that.
-mend_accept() {
-    sed -i '/^int siw_accept(/,/^}/ s/^\trv = siw_send_mpareqrep(/\tif (!wait_for_peer_rts)\n\t\tsiw_qp_socket_assoc(cep, qp);\n\n&/' "$1"
-    # Not quietly: grep would stop reading, and the pipe fail for sed's sake.
-    sed -n '/^int siw_accept(/,/^}/ p' "$1" | grep 'if (!wait_for_peer_rts)' >/dev/null ||
-        die 1 "the siw driver's accept is not as it was: see mend_accept"
+# What the driver gets wrong and nothing above it can put right. docs/differences.md says what a driver without this does.
+mend_driver() { # FOLDER
+    # A connection is up for the other end as soon as it is answered, but here the socket is listened to only afterwards: a
+    # message that comes in between lies there until the next. Listen first.
+    mend "$1/siw_cm.c" siw_accept 's/^\trv = siw_send_mpareqrep(/\tif (!wait_for_peer_rts)\n\t\tsiw_qp_socket_assoc(cep, qp);\n\n&/'
+    # A message whose last byte TCP has taken is sent, also when the other end has closed meanwhile.
+    mend "$1/siw_qp_tx.c" siw_qp_sq_proc_tx \
+        's/if (unlikely(c_tx->tx_suspend)) {/if (c_tx->tx_suspend \&\& !(c_tx->pkt.ctrl.ddp_rdmap_ctrl \& DDP_FLAG_LAST)) {/'
+    # The Terminate message of a peer that refuses a read has that read in it. It is the oldest one unanswered; report it as
+    # refused, not as flushed. (num_sge of a read that waits for its answer is 1, and nobody asks.)
+    mend "$1/siw_qp_rx.c" siw_proc_terminate \
+        's/^out:/\tif (term->flag_r \&\& op == RDMAP_RDMA_READ_REQ \&\& qp->attrs.orq_size) {\n\t\tstruct siw_sqe *rreq = orq_get_current(qp);\n\n\t\tif (rreq->sge[0].laddr == be64_to_cpu(term_info.rreq.sink_to))\n\t\t\trreq->num_sge = 0;\n\t}\n&/'
+    mend "$1/siw_qp.c" siw_sq_flush \
+        '/orq_size)/,/orq_get++/ s/SIW_WC_WR_FLUSH_ERR/sqe->num_sge ? SIW_WC_WR_FLUSH_ERR : SIW_WC_REM_ACCESS_ERR/'
+    # For tests that ask which driver they meet: /sys/module/siw/version.
+    echo 'MODULE_VERSION("mended");' >>"$1/siw_main.c"
+}
+
+# mend FILE FUNCTION SCRIPT: edits FUNCTION of FILE by a sed script, which must find what it looks for.
+mend() {
+    local before
+    before=$(<"$1")
+    sed -i "/^[a-z].*\\<$2(/,/^}/ { $3
+}" "$1"
+    [[ $(<"$1") != "$before" ]] || die 1 "$2 of the siw driver is not as it was: see mend_driver"
 }

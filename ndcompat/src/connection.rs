@@ -103,6 +103,10 @@ pub(crate) struct State {
     pub id: Option<Arc<Id>>,
     /// The local address, kept for another attempt to connect.
     pub bound: Option<SockAddr>,
+    /// The program has left the choice of its port to this side.
+    pub any_port: bool,
+    /// How many other ports this attempt to connect may still try.
+    pub other_ports: u8,
     /// The endpoint that it shares with others: the listener's, or an explicit one.
     pub endpoint: Option<Arc<Endpoint>>,
     pub core: Option<Arc<Core>>,
@@ -152,6 +156,8 @@ impl State {
             phase: Phase::Idle,
             id: None,
             bound: None,
+            any_port: false,
+            other_ports: 0,
             endpoint: None,
             core: None,
             establishing: None,

@@ -73,6 +73,7 @@ impl Connector {
         let bind = if self.is_iwarp() { endpoint::bind_to_share } else { endpoint::bind };
         let id = bind(&self.file, self.cookie, address)?;
         state.bound = id.local_addr();
+        state.any_port = address.port() == 0;
         state.id = Some(Arc::new(id));
         state.phase = Phase::Bound;
         Ok(())

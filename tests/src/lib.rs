@@ -47,3 +47,8 @@ pub fn adapter() -> Arc<Adapter> {
 pub fn is_siw() -> bool {
     std::env::var("NDCOMPAT_DEVICE").is_ok_and(|device| device == "siw")
 }
+
+/// Whether siw's driver is the one that `ci/lab` builds and mends (`ci/lib/siw.sh`), not a host's own.
+pub fn siw_is_mended() -> bool {
+    std::fs::read_to_string("/sys/module/siw/version").is_ok_and(|version| version.trim() == "mended")
+}

@@ -9,6 +9,7 @@ use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id, SockAddr};
 use crate::worker;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use win32::io::Overlapped;
@@ -17,6 +18,8 @@ use win32::io::Overlapped;
 pub(super) const RESOLVE_TIMEOUT_MS: u32 = 2000;
 /// How long a driver may take to reach a silent peer, where reaching it is one long system call.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+/// How many other ports are tried if TCP does not let go of the one that rdma_cm has chosen.
+const OTHER_PORTS: u8 = 32;
 /// How often a message is sent again that met no receive; with the pause below, about a second in all.
 const RECEIVER_NOT_READY_RETRIES: u8 = 6;
 /// The pause that a receiver without a receive asks for: code 28 is 163.84 ms.
@@ -146,6 +149,7 @@ impl Connector {
             });
         }
         state.terms = self.terms(offer);
+        state.other_ports = if state.any_port { OTHER_PORTS } else { 0 };
         state.id = Some(id);
         state.core = Some(core.clone());
         state.phase = Phase::Connecting;
@@ -331,8 +335,12 @@ impl Connector {
             {
                 return;
             }
+            if this.ask_from_another_port(&mut state, &error) {
+                return;
+            }
             let status = match error.raw_os_error() {
                 Some(libc::EINTR) => Status::IO_TIMEOUT,
+                _ if is_port_taken(&error) => Status::ADDRESS_ALREADY_EXISTS,
                 // Nothing that was passed can be wrong by now: the peer or the connection is gone.
                 Some(libc::EINVAL | libc::EPROTO) => Status::CONNECTION_ABORTED,
                 _ => error.into(),
@@ -349,6 +357,33 @@ impl Connector {
             }
         }
     }
+
+    /// TCP keeps a port for a minute after the end of a connection, which rdma_cm does not know when it chooses one: connecting
+    /// from there again fails with `error`. Begins the attempt anew from another port, which the connector then has, if the
+    /// program has left the choice. The caller holds the id that failed.
+    fn ask_from_another_port(&self, state: &mut State, error: &io::Error) -> bool {
+        if !is_port_taken(error) || state.other_ports == 0 {
+            return false;
+        }
+        let Some(bound) = state.bound else { return false };
+        let Some(destination) = state.id.as_ref().and_then(|id| id.peer_addr()) else { return false };
+        let Ok(id) = endpoint::bind_to_share(&self.file, self.cookie, bound.with_port(0)) else {
+            return false;
+        };
+        if id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS).is_err() {
+            return false;
+        }
+        tracing::debug!(%bound, "TCP keeps the port; trying another");
+        state.other_ports -= 1;
+        state.bound = id.local_addr();
+        state.id = Some(Arc::new(id));
+        true
+    }
+}
+
+/// Whether TCP has another connection between the same two ports, perhaps one that has ended.
+fn is_port_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE))
 }
 
 /// The connection parameters that `terms` come to.
