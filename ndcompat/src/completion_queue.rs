@@ -22,7 +22,7 @@ use std::sync::{Arc, Weak};
 use win32::io::{Canceller, Overlapped, Registration, Which};
 
 /// How many work completions are taken from the device at a time.
-const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 
 /// A completion queue, as `IND2CompletionQueue` describes it. All methods may be called from several threads.
 pub struct CompletionQueue {
@@ -46,8 +46,6 @@ pub(crate) struct Queue {
     has_silent: AtomicBool,
     /// The device never signals solicited events; any completion has to do.
     any_for_solicited: bool,
-    /// The device loses completions of a failed queue pair.
-    lossy_flush: bool,
 }
 
 impl CompletionQueue {
@@ -72,7 +70,6 @@ impl CompletionQueue {
             file: file.clone(),
             has_silent: AtomicBool::new(false),
             any_for_solicited: !limits.quirks.solicited_events,
-            lossy_flush: limits.quirks.lossy_flush,
         });
         let events = file.file().add_source(channel.fd(), queue.clone()).map_err(Status::of_host)?;
         file.file().add_canceller(Arc::downgrade(&queue) as Weak<dyn Canceller>);
@@ -335,7 +332,7 @@ impl Queue {
             });
             if found < room {
                 if poll.has_leftovers() {
-                    poll.settle_empty(&self.cq, self.lossy_flush);
+                    poll.settle_empty(&self.cq);
                     taken += poll.take_stashed(&mut results[taken..]);
                 }
                 break;
@@ -371,24 +368,12 @@ impl Queue {
     fn collect_all(&self, poll: &mut Poll, found: &[ibv_wc]) {
         poll.stash(found);
         if found.len() == BATCH {
-            self.collect_more(poll);
+            poll.stash_all(&self.cq);
         }
         if poll.has_leftovers() {
-            poll.settle_empty(&self.cq, self.lossy_flush);
+            poll.settle_empty(&self.cq);
         }
         poll.note_kept();
-    }
-
-    #[cold]
-    fn collect_more(&self, poll: &mut Poll) {
-        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        loop {
-            let found = self.cq.poll(&mut batch).unwrap_or_default();
-            poll.stash(found);
-            if found.len() < BATCH {
-                break;
-            }
-        }
     }
 
     fn flush(&self, core: &Arc<Core>) {

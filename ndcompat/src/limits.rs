@@ -60,6 +60,9 @@ pub(crate) struct Quirks {
     pub srq_resize: bool,
     /// Requests outstanding when a queue pair fails may never be reported.
     pub lossy_flush: bool,
+    /// A queue pair that is moved to the error state does not finish what it is doing: the sender of a message whose receive
+    /// has completed may never hear of it. One that is destroyed does.
+    pub cuts_acknowledgements: bool,
     /// A request must have at least one scatter/gather entry, if only one of no length.
     pub needs_sge: bool,
     /// Messages may be longer than the device says.
@@ -193,6 +196,7 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Quirks {
         cq_resize: !siw,
         srq_resize: device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE != 0,
         lossy_flush: siw,
+        cuts_acknowledgements: rxe,
         needs_sge: siw,
         long_messages: rxe,
         fenced_reads: !siw,

@@ -9,8 +9,9 @@ use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::status::{Result, Status};
 use crate::types::Sge;
 use crate::verbs::{self, bindings::*};
+use std::io;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What a queue pair is created with (`CreateQueuePair`). Depths count requests, the limits are the adapter's.
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     /// What the only piece of a request must be shorter than to be posted without further ado, otherwise and inline; nothing
     /// is, before requests may be posted.
     bounds: [AtomicU64; 2],
+    /// The device may not report all that it had when the queue pair failed.
+    lossy: AtomicBool,
     /// Reads that may be outstanding. With none, a read would wait for ever.
     outbound_reads: AtomicU32,
     connection: Mutex<Weak<Connector>>,
@@ -157,6 +160,7 @@ impl QueuePair {
             limits,
             state: AtomicU8::new(IDLE),
             bounds: [AtomicU64::new(0), AtomicU64::new(0)],
+            lossy: AtomicBool::new(adapter.limits().quirks.lossy_flush),
             outbound_reads: AtomicU32::new(0),
             connection: Mutex::default(),
         });
@@ -285,10 +289,27 @@ impl Core {
         if let Some(receive) = &*self.receive {
             receive.start_flushing();
         }
-        if let Err(error) = self.qp.to_error() {
+        if let Err(error) = self.stop() {
             tracing::debug!(%error, "flushing a queue pair");
         }
         self.report_flushed();
+    }
+
+    /// Has the device let go of what it has. All queues keep their requests from it by now.
+    fn stop(&self) -> io::Result<()> {
+        // A shared receive that is being filled would be lost with the queue pair.
+        if !self.adapter.limits().quirks.cuts_acknowledgements || self.shared.is_some() {
+            return self.qp.to_error();
+        }
+        // SAFETY: who posts holds the lock of a queue, and finds it flushing.
+        unsafe { self.qp.destroy()? };
+        self.lossy.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the device reports no more than it has by now.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.lossy.load(Ordering::Acquire)
     }
 
     /// Lets the completion queues report requests that were kept from the device.

@@ -1,6 +1,7 @@
 //! The reaping end of a completion queue: what becomes of the device's completions.
 
 use crate::completion;
+use crate::completion_queue::BATCH;
 use crate::queue_pair::Core;
 use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
 use crate::shared_receive_queue::{Shared, is_shared};
@@ -8,6 +9,7 @@ use crate::status::Status;
 use crate::types::{Completion, RequestType};
 use crate::verbs::{self, bindings::ibv_wc};
 use std::collections::{HashMap, VecDeque};
+use std::mem::MaybeUninit;
 use std::slice;
 use std::sync::{Arc, Weak};
 use win32::io::Request;
@@ -193,6 +195,19 @@ impl Poll {
         }
     }
 
+    /// Puts all that the device has into the stash.
+    #[cold]
+    pub fn stash_all(&mut self, cq: &verbs::CompletionQueue) {
+        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        loop {
+            let found = cq.poll(&mut batch).unwrap_or_default();
+            self.stash(found);
+            if found.len() < BATCH {
+                break;
+            }
+        }
+    }
+
     #[cold]
     fn stash_other(&mut self, wc: &ibv_wc) {
         let mut visible = None;
@@ -224,25 +239,30 @@ impl Poll {
     }
 
     /// The device's queue was found empty: stashes what failed queue pairs kept back, and forgets destroyed ones.
-    /// `lossy_flush`: the device does not report all that it had.
     #[cold]
-    pub fn settle_empty(&mut self, cq: &Arc<verbs::CompletionQueue>, lossy_flush: bool) {
+    pub fn settle_empty(&mut self, cq: &Arc<verbs::CompletionQueue>) {
         self.retired.clear();
         for number in std::mem::take(&mut self.retired_shared) {
             self.shared.remove(&number);
         }
-        let Poll { flushing, stash, reaped, after, failure, .. } = self;
+        let mut flushing = std::mem::take(&mut self.flushing);
         flushing.retain(|core| {
             let Some(core) = core.upgrade() else { return false };
+            let lossy = core.is_lossy();
+            if lossy {
+                // The device may have reported something since it was asked, but does so no more.
+                self.stash_all(cq);
+            }
             for queue in core.queues_on(cq) {
-                queue.take_flushed(lossy_flush, |completion| {
-                    *reaped += 1;
-                    *failure = true;
-                    stash.push_back(completion);
+                queue.take_flushed(lossy, |completion| {
+                    self.reaped += 1;
+                    self.failure = true;
+                    self.stash.push_back(completion);
                 });
             }
-            after.add().seen.push(core);
+            self.after.add().seen.push(core);
             true
         });
+        self.flushing = flushing;
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::bindings::*;
 use super::{CompletionQueue, ProtectionDomain, SharedReceiveQueue, errno};
@@ -27,6 +27,9 @@ pub struct QueuePairConfig {
 /// A reliable connected queue pair.
 pub struct QueuePair {
     raw: NonNull<ibv_qp>,
+    number: u32,
+    /// Whether the device still has it.
+    live: RwLock<bool>,
     cap: ibv_qp_cap,
     parents: QueuePairConfig,
 }
@@ -50,7 +53,9 @@ impl QueuePair {
         };
         // SAFETY: the objects named are live; the cookie is not dereferenced.
         let raw = errno::created(unsafe { ibv_create_qp(config.pd.as_ptr(), &mut init) })?;
-        Ok(QueuePair { raw, cap: init.cap, parents: config })
+        // SAFETY: made by the call above.
+        let number = unsafe { raw.as_ref().qp_num };
+        Ok(QueuePair { raw, number, live: RwLock::new(true), cap: init.cap, parents: config })
     }
 
     /// The C object.
@@ -61,8 +66,7 @@ impl QueuePair {
 
     /// The number that peers know it by.
     pub fn number(&self) -> u32 {
-        // SAFETY: the queue pair is live.
-        unsafe { self.raw.as_ref().qp_num }
+        self.number
     }
 
     /// What the device granted: at least what was asked for.
@@ -75,11 +79,17 @@ impl QueuePair {
         &self.parents
     }
 
+    /// Does something with the queue pair, unless it is destroyed: then `EINVAL`, as in a state that does not allow it.
+    fn live<R>(&self, with: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        if *live { with() } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
+    }
+
     /// Changes the attributes that `mask` (`IBV_QP_*`) names.
     pub fn modify(&self, attr: &ibv_qp_attr, mask: ibv_qp_attr_mask) -> io::Result<()> {
         let mut attr = *attr;
         // SAFETY: the queue pair is live.
-        errno::verbs(unsafe { ibv_modify_qp(self.as_ptr(), &mut attr, mask as i32) })
+        self.live(|| errno::verbs(unsafe { ibv_modify_qp(self.as_ptr(), &mut attr, mask as i32) }))
     }
 
     /// Moves a fresh queue pair to INIT, where it takes receive requests, on `port`, letting peers do what `access`
@@ -100,21 +110,36 @@ impl QueuePair {
         self.modify(&attr, IBV_QP_STATE)
     }
 
+    /// Destroys the queue pair now, not when it is dropped. Its completions so far stay; no others come.
+    ///
+    /// # Safety
+    /// Nobody uses [`as_ptr`](Self::as_ptr) meanwhile, nor afterwards.
+    pub unsafe fn destroy(&self) -> io::Result<()> {
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        if *live {
+            // SAFETY: the queue pair is live, and its users are the caller's promise, or kept away by the lock. This waits
+            // until its events are acknowledged.
+            errno::verbs(unsafe { ibv_destroy_qp(self.as_ptr()) })?;
+            *live = false;
+        }
+        Ok(())
+    }
+
     /// The attributes that `mask` (`IBV_QP_*`) names. siw says nothing of the state.
     pub fn query(&self, mask: ibv_qp_attr_mask) -> io::Result<ibv_qp_attr> {
         let (mut attr, mut init) = (MaybeUninit::zeroed(), MaybeUninit::zeroed());
         // SAFETY: the queue pair is live, both results are writable; all bits zero are a valid value.
-        unsafe {
+        self.live(|| unsafe {
             errno::verbs(ibv_query_qp(self.as_ptr(), attr.as_mut_ptr(), mask as i32, init.as_mut_ptr()))?;
             Ok(attr.assume_init())
-        }
+        })
     }
 }
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: the queue pair is live and not used again. This waits until its events are acknowledged.
-        unsafe { ibv_destroy_qp(self.as_ptr()) };
+        // SAFETY: not used again. Should the device not let go of it, there is nobody to be told.
+        let _ = unsafe { self.destroy() };
     }
 }
 
