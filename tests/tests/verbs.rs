@@ -346,6 +346,16 @@ fn options_and_misuse() {
     let mut attr: ibv_qp_attr = end.qp.query(IBV_QP_STATE).unwrap();
     attr.qp_state = IBV_QPS_RTS;
     assert!(end.qp.modify(&attr, IBV_QP_STATE).is_err());
+    // One that is destroyed is gone once, and of no further use.
+    let number = end.qp.number();
+    // SAFETY: nothing is posted to it.
+    unsafe {
+        end.qp.destroy().unwrap();
+        end.qp.destroy().unwrap();
+    }
+    assert_eq!(end.qp.number(), number);
+    assert_eq!(end.qp.modify(&attr, IBV_QP_STATE).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    assert!(end.qp.query(IBV_QP_STATE).is_err());
 }
 
 #[test]
