@@ -8,10 +8,33 @@ use ndcompat::{Adapter, Status};
 use ndcompat_tests::{End, adapter, address, is_siw, listen, shows};
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 /// Both tests choose which ports there are.
 static PORTS: Mutex<()> = Mutex::new(());
+
+/// What ports the machine chooses from; as before when dropped, whatever becomes of the test.
+struct PortRange {
+    before: String,
+}
+
+impl PortRange {
+    const FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+    fn set(ports: RangeInclusive<u16>) -> PortRange {
+        let before = std::fs::read_to_string(PortRange::FILE).unwrap();
+        std::fs::write(PortRange::FILE, format!("{} {}", ports.start(), ports.end())).unwrap();
+        PortRange { before }
+    }
+}
+
+impl Drop for PortRange {
+    fn drop(&mut self) {
+        // Should it fail, only this machine's later tests suffer.
+        let _ = std::fs::write(PortRange::FILE, &self.before);
+    }
+}
 
 /// Connects by TCP and closes first, so that the port stays taken: the address it was done from, and where to.
 fn tcp_connection() -> (SockAddr, SockAddr) {
@@ -73,8 +96,7 @@ fn another_port_is_tried_if_the_program_left_the_choice() {
     let _alone = PORTS.lock();
     let adapter = adapter();
     let (from, to) = tcp_connection();
-    let range = format!("{} {}", from.port(), from.port() + 2);
-    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", range).unwrap();
+    let range = PortRange::set(from.port()..=from.port() + 2);
     let active = [(), (), ()]
         .map(|()| {
             let end = End::new(&adapter, 1);
@@ -85,7 +107,7 @@ fn another_port_is_tried_if_the_program_left_the_choice() {
         .find(|end| end.connector.local_address() == Ok(from))
         .expect("one of three has it");
     let (status, own) = connect(&adapter, &active, to);
-    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "32768 60999").unwrap();
+    drop(range);
     assert_eq!(status, Status::SUCCESS);
     assert!(own.same_ip(from));
     assert_eq!(own != from, is_siw(), "{from}, {own}");
