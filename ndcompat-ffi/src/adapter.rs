@@ -259,7 +259,7 @@ unsafe extern "C" fn create_queue_pair(
                 max_initiator_sge,
                 inline_data_size,
             };
-            inner(this).create_queue_pair(config).map(QueuePair)
+            inner(this).create_queue_pair(config).map(QueuePair::new)
         })
     })
 }
@@ -294,7 +294,7 @@ unsafe extern "C" fn create_queue_pair_with_srq(
                 max_initiator_sge,
                 inline_data_size,
             };
-            inner(this).create_queue_pair(config).map(QueuePair)
+            inner(this).create_queue_pair(config).map(QueuePair::new)
         })
     })
 }

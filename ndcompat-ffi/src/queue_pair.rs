@@ -4,13 +4,19 @@ use crate::com::{HResult, Interface, Object, Table, UnknownMethods, boundary, st
 use crate::guid::{Guid, IID_IND2QueuePair};
 use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
-use ndcompat::Status;
 use ndcompat::types::Sge;
+use ndcompat::{Poster, Status};
 use std::ffi::c_void;
-use std::slice;
 use std::sync::Arc;
 
-pub(crate) struct QueuePair(pub Arc<ndcompat::QueuePair>);
+pub(crate) struct QueuePair(pub Arc<ndcompat::QueuePair>, Poster);
+
+impl QueuePair {
+    pub(crate) fn new(pair: Arc<ndcompat::QueuePair>) -> QueuePair {
+        let poster = pair.poster();
+        QueuePair(pair, poster)
+    }
+}
 
 #[repr(C)]
 pub(crate) struct Methods {
@@ -56,14 +62,11 @@ unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::QueuePair {
     unsafe { &Object::<QueuePair>::inner(this).0 }
 }
 
-/// The caller's scatter/gather list; a list without a pointer is empty, or an error.
+/// What posts to the queue pair, which the object keeps.
 #[inline(always)]
-pub(crate) unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
-    if sge.is_null() {
-        return if count == 0 { Some(&[]) } else { None };
-    }
-    // SAFETY: the caller's array.
-    Some(unsafe { slice::from_raw_parts(sge, count as usize) })
+unsafe fn poster(this: *mut c_void) -> Poster {
+    // SAFETY: C callers pass the object itself.
+    unsafe { Object::<QueuePair>::inner(this).1 }
 }
 
 unsafe extern "C" fn flush(this: *mut c_void) -> HResult {
@@ -79,10 +82,7 @@ unsafe extern "C" fn send(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe {
-        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
-        status(inner(this).send(context as u64, sge, flags))
-    }
+    unsafe { poster(this).send(context as u64, sge, count, flags).0 }
 }
 
 unsafe extern "C" fn receive(
@@ -92,10 +92,7 @@ unsafe extern "C" fn receive(
     count: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe {
-        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
-        status(inner(this).receive(context as u64, sge))
-    }
+    unsafe { poster(this).receive(context as u64, sge, count).0 }
 }
 
 unsafe extern "C" fn bind(
@@ -140,10 +137,7 @@ unsafe extern "C" fn read(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe {
-        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
-        status(inner(this).read(context as u64, sge, address, token, flags))
-    }
+    unsafe { poster(this).read(context as u64, sge, count, address, token, flags).0 }
 }
 
 unsafe extern "C" fn write(
@@ -156,8 +150,5 @@ unsafe extern "C" fn write(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe {
-        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
-        status(inner(this).write(context as u64, sge, address, token, flags))
-    }
+    unsafe { poster(this).write(context as u64, sge, count, address, token, flags).0 }
 }

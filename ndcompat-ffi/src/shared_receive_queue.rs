@@ -3,10 +3,10 @@
 use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
 use crate::guid::{Guid, IID_IND2Overlapped, IID_IND2SharedReceiveQueue};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
-use crate::queue_pair::list;
 use ndcompat::Status;
 use ndcompat::types::Sge;
 use std::ffi::c_void;
+use std::slice;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
@@ -84,6 +84,15 @@ unsafe extern "C" fn notify(this: *mut c_void, ov: *mut Overlapped) -> HResult {
         // SAFETY: as above.
         pending(unsafe { queue.notify(ov) })
     })
+}
+
+/// The caller's scatter/gather list; a list without a pointer is empty, or an error.
+unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
+    if sge.is_null() {
+        return if count == 0 { Some(&[]) } else { None };
+    }
+    // SAFETY: the caller's array.
+    Some(unsafe { slice::from_raw_parts(sge, count as usize) })
 }
 
 unsafe extern "C" fn receive(

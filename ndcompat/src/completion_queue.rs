@@ -158,10 +158,11 @@ impl CompletionQueue {
         self.queue.flush(core);
     }
 
-    /// Keeps the queue of a destroyed queue pair until no completion can point into it.
-    pub(crate) fn retire(&self, queue: Box<RequestQueue>) {
-        if !queue.is_idle() {
-            self.queue.poll.lock().retire(queue);
+    /// Keeps the queue of a destroyed queue pair until no completion can point into it. If that had failed, the device may
+    /// yet report what has been reported as cancelled.
+    pub(crate) fn retire(&self, queue: Box<RequestQueue>, failed: Option<*const Core>) {
+        if failed.is_some() || !queue.is_idle() {
+            self.queue.poll.lock().retire(queue, failed);
         }
     }
 }
@@ -173,8 +174,8 @@ impl CompletionQueue {
     }
 
     /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
-    pub(crate) fn retire_shared(&self, number: u32) {
-        self.queue.poll.lock().retire_shared(number);
+    pub(crate) fn retire_shared(&self, number: u32, failed: Option<*const Core>) {
+        self.queue.poll.lock().retire_shared(number, failed);
     }
 
     /// A request is about to be posted whose success the device may report, although nobody asked for it.
@@ -228,6 +229,21 @@ impl Queue {
     /// device.
     #[inline(always)]
     fn results(&self, results: &mut [Completion]) -> usize {
+        if results.len() <= BATCH {
+            self.results_up_to(results, results.len())
+        } else {
+            self.results_of_many(results)
+        }
+    }
+
+    #[inline(never)]
+    fn results_of_many(&self, results: &mut [Completion]) -> usize {
+        self.results_up_to(results, BATCH)
+    }
+
+    /// Asks the device for `room` results at a time.
+    #[inline(always)]
+    fn results_up_to(&self, results: &mut [Completion], room: usize) -> usize {
         let Some(mut poll) = self.poll.try_lock() else {
             return self.results_later(results);
         };
@@ -235,14 +251,13 @@ impl Queue {
             return self.results_of_stash(poll, results);
         }
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        let room = results.len().min(BATCH);
         // SAFETY: the queue lives as long as `cq`.
         let found = unsafe { self.raw.poll(&mut batch[..room]) };
         let first = batch.as_ptr().cast::<ibv_wc>();
         if found == 1 {
             // SAFETY: the device has filled one.
             let wc = unsafe { &*first };
-            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
             let Some(completion) = (unsafe { reap_plain(wc) }) else {
                 return self.results_of_any(poll, results, 0, slice::from_ref(wc));
             };
@@ -270,7 +285,7 @@ impl Queue {
     ) -> usize {
         let mut taken = 0;
         for (place, wc) in results.iter_mut().zip(found) {
-            // SAFETY: the completion is this queue's, whose lock is held; request queues live on in `retired`.
+            // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
             let Some(completion) = (unsafe { reap_plain(wc) }) else { break };
             *place = completion;
             taken += 1;

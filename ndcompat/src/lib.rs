@@ -46,3 +46,4 @@ pub use operation::Operation;
 pub use queue_pair::{QueuePair, QueuePairConfig};
 pub use shared_receive_queue::{SharedReceiveQueue, SharedReceiveQueueConfig};
 pub use status::{Result, Status};
+pub use work_request::Poster;

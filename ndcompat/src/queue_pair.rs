@@ -356,10 +356,11 @@ impl Drop for Core {
             ManuallyDrop::drop(&mut self.qp);
             (ManuallyDrop::take(&mut self.initiator), ManuallyDrop::take(&mut self.receive))
         };
-        self.initiator_completion_queue.retire(initiator);
+        let failed = (*self.state.get_mut() == FAILED).then_some(&raw const *self);
+        self.initiator_completion_queue.retire(initiator, failed);
         match receive {
-            Some(receive) => self.receive_completion_queue.retire(receive),
-            None => self.receive_completion_queue.retire_shared(self.number),
+            Some(receive) => self.receive_completion_queue.retire(receive, failed),
+            None => self.receive_completion_queue.retire_shared(self.number, failed),
         }
     }
 }

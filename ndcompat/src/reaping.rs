@@ -18,7 +18,7 @@ use win32::io::Request;
 #[derive(Default)]
 pub(crate) struct Poll {
     /// Whether any of the lists below has an entry: then there is more to do than to look at the device's queue. May be set
-    /// although none has.
+    /// although none has. While it is not, the device reports no request twice that was reported as lost.
     pub kept: bool,
     /// Results taken from the device and not yet by the user.
     pub stash: VecDeque<Completion>,
@@ -32,7 +32,7 @@ pub(crate) struct Poll {
     announced_after: Option<u64>,
     /// To be run once the lock is free.
     pub after: Aftermath,
-    /// Request queues whose queue pair failed: requests posted since must be reported here.
+    /// Failed queue pairs, until they are retired: requests posted since must be reported here.
     flushing: Vec<Weak<Core>>,
     /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
     #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
@@ -126,14 +126,21 @@ impl Poll {
     }
 
     /// Forgets a destroyed queue pair's shared receives once no completion of theirs can come.
-    pub fn retire_shared(&mut self, number: u32) {
+    pub fn retire_shared(&mut self, number: u32, failed: Option<*const Core>) {
         self.retired_shared.push(number);
-        self.kept = true;
+        self.end_flushing(failed);
     }
 
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
-    pub fn retire(&mut self, queue: Box<RequestQueue>) {
+    pub fn retire(&mut self, queue: Box<RequestQueue>, failed: Option<*const Core>) {
         self.retired.push(queue);
+        self.end_flushing(failed);
+    }
+
+    fn end_flushing(&mut self, failed: Option<*const Core>) {
+        if let Some(failed) = failed {
+            self.flushing.retain(|core| core.as_ptr() != failed);
+        }
         self.kept = true;
     }
 
@@ -184,8 +191,8 @@ impl Poll {
             self.announced = self.announced.max(1);
         }
         for wc in found {
-            // SAFETY: as in `reap`.
-            match unsafe { reap_plain(wc) } {
+            // SAFETY: as in `reap`, and asked only if nothing is kept.
+            match (!self.kept).then(|| unsafe { reap_plain(wc) }).flatten() {
                 Some(completion) => {
                     self.reaped += 1;
                     self.stash.push_back(completion);
@@ -245,9 +252,9 @@ impl Poll {
         for number in std::mem::take(&mut self.retired_shared) {
             self.shared.remove(&number);
         }
-        let mut flushing = std::mem::take(&mut self.flushing);
-        flushing.retain(|core| {
-            let Some(core) = core.upgrade() else { return false };
+        let flushing = std::mem::take(&mut self.flushing);
+        // One that is being destroyed will be retired.
+        for core in flushing.iter().filter_map(Weak::upgrade) {
             let lossy = core.is_lossy();
             if lossy {
                 // The device may have reported something since it was asked, but does so no more.
@@ -261,8 +268,7 @@ impl Poll {
                 });
             }
             self.after.add().seen.push(core);
-            true
-        });
+        }
         self.flushing = flushing;
     }
 }

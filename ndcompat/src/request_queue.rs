@@ -56,7 +56,7 @@ struct Producer {
     /// Where `head` may not go beyond without a closer look: at most the depth above `tail`, as it was once; no further
     /// than it is on a failed queue pair.
     end: u32,
-    /// Unsignalled requests since the last signalled one.
+    /// Silent requests since the last one that reports.
     unsignalled: u32,
     /// The latest request that asked for no completion.
     last_silent: Option<u32>,
@@ -210,8 +210,8 @@ impl RequestQueue {
         if silent {
             producer.last_silent = Some(head);
             signalled = producer.unsignalled >= self.silence;
+            producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
         }
-        producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
         Place { producer, ticket: Ticket { wr_id: Name::new(slot, silent).0, signalled } }
     }
 
@@ -269,17 +269,27 @@ impl Slot {
     ///
     /// # Safety
     /// The slot's queue must be in memory, and the lock of its completion queue be held.
-    #[inline(always)]
     unsafe fn complete<T>(&self, report: impl FnOnce(&Slot) -> T) -> Option<T> {
         // SAFETY: the caller's promise.
         let (queue, sequence) = (unsafe { &*self.queue }, self.sequence.load(Ordering::Relaxed));
         if sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) >= queue.depth {
             return None;
         }
+        // SAFETY: as above.
+        Some(unsafe { self.free(sequence, report) })
+    }
+
+    /// What `report` says of the request, which has the `sequence` number; then frees its slot, and those before it.
+    ///
+    /// # Safety
+    /// As [`Slot::complete`]; the slot must be taken.
+    #[inline(always)]
+    unsafe fn free<T>(&self, sequence: u32, report: impl FnOnce(&Slot) -> T) -> T {
         // First: a slot that is free may be another thread's next request at once.
-        let reported = report(self);
-        queue.tail.0.store(sequence.wrapping_add(1), Ordering::Release);
-        Some(reported)
+        let (queue, reported) = (self.queue, report(self));
+        // SAFETY: the caller's promise.
+        unsafe { &*queue }.tail.0.store(sequence.wrapping_add(1), Ordering::Release);
+        reported
     }
 
     /// What to report of a request that was successful.
@@ -323,8 +333,8 @@ impl Place<'_> {
     #[inline(never)]
     fn refused(mut producer: Held<'_, Producer>, error: i32) -> Status {
         producer.head = producer.head.wrapping_sub(1);
-        // How many there were before a signalled one is forgotten: the next silent one reports, to be safe.
-        producer.unsignalled = producer.unsignalled.checked_sub(1).unwrap_or(u32::MAX);
+        // It may have been the silent one that was to report: the next does.
+        producer.unsignalled = u32::MAX;
         if error == libc::ENOMEM { Status::NO_MORE_ENTRIES } else { Status::from_errno(error) }
     }
 }
@@ -352,16 +362,18 @@ pub(crate) enum Reaped<'a> {
 /// freed, and those before it. Otherwise nothing is done, and [`reap`] is to be asked.
 ///
 /// # Safety
-/// `wc` must come from the completion queue whose lock the caller holds, and its queue must still be in memory.
+/// `wc` must come from the completion queue whose lock the caller holds, and its queue must still be in memory; no request
+/// of that may have been reported as cancelled.
 #[inline(always)]
 pub(crate) unsafe fn reap_plain(wc: &ibv_wc) -> Option<Completion> {
-    let name = Name(wc.wr_id);
-    // At once, as both are most probable.
-    if u64::from(wc.status) | name.0 & Name::NOT_PLAIN != 0 {
+    if wc.wr_id & Name::NOT_PLAIN != 0 || wc.status != 0 {
         return None;
     }
-    // SAFETY: passed on to the caller.
-    unsafe { (*(wc.wr_id as *const Slot)).complete(|slot| slot.success(wc)) }
+    // SAFETY: a plain request's name is its slot's address; the rest is passed on to the caller.
+    unsafe {
+        let slot = &*(wc.wr_id as *const Slot);
+        Some(slot.free(slot.sequence.load(Ordering::Relaxed), |slot| slot.success(wc)))
+    }
 }
 
 /// Frees the slot that `wc` completes, and those before it, and says what to report. Not for shared receives.

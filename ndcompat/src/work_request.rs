@@ -9,8 +9,9 @@ use crate::request_queue::{KeptBack, Ticket};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
-use std::mem::MaybeUninit;
-use std::ptr;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Arc;
 
 /// The most that any device takes inline, and so the most that is gathered on the stack.
@@ -22,6 +23,25 @@ const SEND_FLAGS: u32 =
 /// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
 const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
 
+/// What verbs calls the flags of a request whose success is to be reported.
+const VERBS_FLAGS: [u8; 64] = {
+    let mut table = [IBV_SEND_SIGNALED as u8; 64];
+    let mut flags = 0;
+    while flags < table.len() {
+        if flags as u32 & op_flags::READ_FENCE != 0 {
+            table[flags] |= IBV_SEND_FENCE as u8;
+        }
+        if flags as u32 & op_flags::SOLICIT != 0 {
+            table[flags] |= IBV_SEND_SOLICITED as u8;
+        }
+        if flags as u32 & op_flags::INLINE != 0 {
+            table[flags] |= IBV_SEND_INLINE as u8;
+        }
+        flags += 1;
+    }
+    table
+};
+
 /// Where a read or write goes at the peer; nothing to a send.
 #[derive(Clone, Copy, Default)]
 struct Remote {
@@ -30,25 +50,70 @@ struct Remote {
     token: u32,
 }
 
+/// A scatter/gather list as C passes it.
+#[derive(Clone, Copy)]
+struct List {
+    pieces: *const Sge,
+    count: u32,
+}
+
+impl List {
+    fn new(sge: &[Sge]) -> List {
+        // More than a device takes is too many, whatever the number.
+        List { pieces: sge.as_ptr(), count: sge.len().try_into().unwrap_or(u32::MAX) }
+    }
+
+    /// The only piece.
+    #[inline(always)]
+    unsafe fn only<'a>(self) -> Option<&'a Sge> {
+        // SAFETY: the caller's list.
+        if self.count == 1 { unsafe { self.pieces.as_ref() } } else { None }
+    }
+
+    /// The pieces. A list without a pointer is empty, or an error.
+    unsafe fn pieces<'a>(self) -> Result<&'a [Sge]> {
+        if self.count == 0 {
+            return Ok(&[]);
+        }
+        if self.pieces.is_null() {
+            return Err(Status::INVALID_PARAMETER_2);
+        }
+        // SAFETY: the caller's list.
+        Ok(unsafe { slice::from_raw_parts(self.pieces, self.count as usize) })
+    }
+}
+
+/// Posts to a queue pair that somebody else keeps: for the data path, a step less. As in C, a list is a pointer, which is
+/// `ND_INVALID_PARAMETER_2` if it is null, and a number of pieces.
+#[derive(Clone, Copy)]
+pub struct Poster(NonNull<Core>);
+
+// SAFETY: all methods of a queue pair may be called from several threads.
+unsafe impl Send for Poster {}
+// SAFETY: as above.
+unsafe impl Sync for Poster {}
+
 impl QueuePair {
+    /// What posts to the queue pair, for somebody who keeps it.
+    pub fn poster(&self) -> Poster {
+        // SAFETY: the pointer of an `Arc` is not null.
+        Poster(unsafe { NonNull::new_unchecked(Arc::as_ptr(&self.core).cast_mut()) })
+    }
+
     /// Sends `sge` to the peer's next receive (`Send`).
     ///
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes (with `INLINE`: during the call).
-    #[inline(always)]
     pub unsafe fn send(&self, context: u64, sge: &[Sge], flags: u32) -> Result<()> {
-        if flags & !SEND_FLAGS != 0 {
-            return Err(Status::INVALID_PARAMETER_4);
-        }
+        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Send, context, sge, flags, Remote::default()) }.ok()
+        unsafe { self.poster().send(context, pieces, count, flags) }.ok()
     }
 
     /// Writes `sge` to the peer's memory (`Write`).
     ///
     /// # Safety
     /// As [`QueuePair::send`].
-    #[inline(always)]
     pub unsafe fn write(
         &self,
         context: u64,
@@ -57,11 +122,9 @@ impl QueuePair {
         token: u32,
         flags: u32,
     ) -> Result<()> {
-        if flags & !RDMA_FLAGS != 0 {
-            return Err(Status::INVALID_PARAMETER_6);
-        }
+        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Write, context, sge, flags, Remote { address, token }) }.ok()
+        unsafe { self.poster().write(context, pieces, count, address, token, flags) }.ok()
     }
 
     /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
@@ -69,18 +132,10 @@ impl QueuePair {
     ///
     /// # Safety
     /// As [`QueuePair::send`]; the memory is written to.
-    #[inline(always)]
     pub unsafe fn read(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
-        if flags & !RDMA_FLAGS != 0 {
-            return Err(Status::INVALID_PARAMETER_6);
-        }
-        if self.core.was_connected() && !self.core.may_read() {
-            return Err(Status::INVALID_DEVICE_REQUEST);
-        }
-        let fence = if self.core.limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
-        let flags = flags & !op_flags::INLINE & !fence;
+        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.core.initiate(RequestType::Read, context, sge, flags, Remote { address, token }) }.ok()
+        unsafe { self.poster().read(context, pieces, count, address, token, flags) }.ok()
     }
 
     /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
@@ -88,38 +143,228 @@ impl QueuePair {
     ///
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes; it is written to.
-    #[inline(always)]
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
-        if let ([one], Some(queue)) = (sge, &*self.core.receive)
-            && u64::from(one.length) <= self.core.limits.max_transfer
-            && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
-        {
-            let error = self.core.post_receive(sge, place.ticket());
-            return place.settle(error).ok();
-        }
-        self.receive_any(context, sge).ok()
+        let List { pieces, count } = List::new(sge);
+        // SAFETY: passed on to the caller.
+        unsafe { self.poster().receive(context, pieces, count) }.ok()
+    }
+}
+
+impl Poster {
+    /// [`QueuePair::send`].
+    ///
+    /// # Safety
+    /// The queue pair must be alive, and the list be one; otherwise as there.
+    #[inline(always)]
+    pub unsafe fn send(self, context: u64, pieces: *const Sge, count: u32, flags: u32) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate(context, list, flags, RequestType::Send, Remote::default()) }
     }
 
-    /// The long way of [`QueuePair::receive`].
+    /// [`QueuePair::write`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn write(
+        self,
+        context: u64,
+        pieces: *const Sge,
+        count: u32,
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate(context, list, flags, RequestType::Write, Remote { address, token }) }
+    }
+
+    /// [`QueuePair::read`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn read(
+        self,
+        context: u64,
+        pieces: *const Sge,
+        count: u32,
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if !self.core().may_read() {
+                return self.refuse_read(list, flags);
+            }
+            let fence = if self.core().limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
+            let flags = flags & !op_flags::INLINE & !fence;
+            self.initiate(context, list, flags, RequestType::Read, Remote { address, token })
+        }
+    }
+
+    /// [`QueuePair::receive`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn receive(self, context: u64, pieces: *const Sge, count: u32) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let core = self.core();
+            if let (Some(one), Some(queue)) = (list.only(), &*core.receive)
+                && u64::from(one.length) <= core.limits.max_transfer
+                && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
+            {
+                let error = core.post_receive(slice::from_ref(one), place.ticket());
+                return place.settle(error);
+            }
+            self.receive_any(context, list)
+        }
+    }
+
+    /// The long way of [`Poster::receive`].
     #[cold]
     #[inline(never)]
-    fn receive_any(&self, context: u64, sge: &[Sge]) -> Status {
-        Status::of(self.receive_checked(context, sge))
+    unsafe fn receive_any(self, context: u64, list: List) -> Status {
+        // SAFETY: passed on to the caller.
+        Status::of(unsafe { list.pieces().and_then(|sge| self.arc().receive_checked(context, sge)) })
     }
 
-    fn receive_checked(&self, context: u64, sge: &[Sge]) -> Result<()> {
-        let core = &self.core;
-        let Some(queue) = &*core.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
-        check_list(sge, core.limits.max_receive_sge, core.limits.max_transfer)?;
-        let sge = if sge.is_empty() { core.limits.empty_list } else { sge };
-        match queue.reserve(context, RequestType::Receive, false) {
-            Ok(place) => {
-                let error = core.post_receive(sge, place.ticket());
-                place.settle(error).ok()
+    /// Posts a request of one piece that is to be reported, on a connected queue pair that has room, and leaves all else to
+    /// [`Poster::initiate_otherwise`] and [`Poster::initiate_any`]: what is usual takes few instructions, and calls none but
+    /// the device. Those have their arguments in the order that they come in from C, so that none must be moved.
+    #[inline(always)]
+    unsafe fn initiate(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        let usual = allowed(kind) & !op_flags::SILENT_SUCCESS;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if flags & !usual != 0 {
+                return self.initiate_otherwise(context, list, flags, kind, remote);
             }
-            Err(reason) => core.keep(reason),
+            self.initiate_now::<false>(context, list, flags, kind, remote)
         }
     }
+
+    /// As [`Poster::initiate`], with other flags.
+    #[inline(never)]
+    unsafe fn initiate_otherwise(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if flags & !allowed(kind) != 0 {
+                return list.pieces().err().unwrap_or(bad_flags(kind));
+            }
+            self.core().expect_silent();
+            self.initiate_now::<true>(context, list, flags, kind, remote)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn initiate_now<const SILENT: bool>(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let core = self.core();
+            if let Some(one) = list.only()
+                && core.takes(one, flags & op_flags::INLINE != 0)
+                && let Some(place) = core.initiator.reserve_now(context, kind, SILENT)
+            {
+                let sge = slice::from_ref(one);
+                let error = Initiation { kind, sge, flags, remote }.post_whole(core, place.ticket());
+                return place.settle(error);
+            }
+            self.initiate_any(context, list, flags, kind, remote)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn initiate_any(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        let posted = unsafe {
+            list.pieces()
+                .and_then(|sge| Initiation { kind, sge, flags, remote }.check_and_post(&self.arc(), context))
+        };
+        Status::of(posted)
+    }
+
+    /// A read without leave to have one outstanding.
+    #[cold]
+    #[inline(never)]
+    unsafe fn refuse_read(self, list: List, flags: u32) -> Status {
+        // SAFETY: passed on to the caller.
+        if let Err(status) = unsafe { list.pieces() } {
+            return status;
+        }
+        // SAFETY: as above.
+        match unsafe { self.core() } {
+            _ if flags & !RDMA_FLAGS != 0 => bad_flags(RequestType::Read),
+            core if core.was_connected() => Status::INVALID_DEVICE_REQUEST,
+            _ => Status::CONNECTION_INVALID,
+        }
+    }
+
+    /// The queue pair.
+    ///
+    /// # Safety
+    /// It must be alive.
+    #[inline(always)]
+    unsafe fn core<'a>(self) -> &'a Core {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// A reference of somebody else's.
+    ///
+    /// # Safety
+    /// As [`Poster::core`].
+    unsafe fn arc(self) -> ManuallyDrop<Arc<Core>> {
+        // SAFETY: the pointer came from an `Arc`, whose reference stays where it is.
+        ManuallyDrop::new(unsafe { Arc::from_raw(self.0.as_ptr()) })
+    }
+}
+
+/// The flags that a request may have.
+#[inline(always)]
+fn allowed(kind: RequestType) -> u32 {
+    if kind == RequestType::Send { SEND_FLAGS } else { RDMA_FLAGS }
+}
+
+/// What becomes of a request with others.
+fn bad_flags(kind: RequestType) -> Status {
+    if kind == RequestType::Send { Status::INVALID_PARAMETER_4 } else { Status::INVALID_PARAMETER_6 }
 }
 
 impl Core {
@@ -127,82 +372,27 @@ impl Core {
     pub(crate) fn no_op(self: &Arc<Self>, kind: RequestType, context: u64, flags: u32) -> Result<()> {
         let flags = flags & (op_flags::SILENT_SUCCESS | op_flags::READ_FENCE);
         // SAFETY: there is no memory to vouch for.
-        unsafe { self.initiate(kind, context, &[], flags, Remote::default()) }.ok()
-    }
-
-    /// Posts a request of one piece on a connected queue pair that has room, and leaves all else to
-    /// [`Core::initiate_any`], which could do this, too: what is usual takes few instructions, and calls none but the device.
-    #[inline(always)]
-    unsafe fn initiate(
-        self: &Arc<Self>,
-        kind: RequestType,
-        context: u64,
-        sge: &[Sge],
-        flags: u32,
-        remote: Remote,
-    ) -> Status {
-        // SAFETY: passed on to the caller.
         unsafe {
-            if flags & op_flags::SILENT_SUCCESS == 0 {
-                self.initiate_now::<false>(context, sge, flags, kind, remote)
-            } else {
-                self.initiate_silently(context, sge, flags, kind, remote)
+            Initiation { kind, sge: &[], flags, remote: Remote::default() }.check_and_post(self, context)
+        }
+    }
+
+    fn receive_checked(self: &Arc<Self>, context: u64, sge: &[Sge]) -> Result<()> {
+        let Some(queue) = &*self.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
+        check_list(sge, self.limits.max_receive_sge, self.limits.max_transfer)?;
+        let sge = if sge.is_empty() { self.limits.empty_list } else { sge };
+        match queue.reserve(context, RequestType::Receive, false) {
+            Ok(place) => {
+                let error = self.post_receive(sge, place.ticket());
+                place.settle(error).ok()
             }
+            Err(reason) => self.keep(reason),
         }
-    }
-
-    #[inline(never)]
-    unsafe fn initiate_silently(
-        self: &Arc<Self>,
-        context: u64,
-        sge: &[Sge],
-        flags: u32,
-        kind: RequestType,
-        remote: Remote,
-    ) -> Status {
-        self.expect_silent();
-        // SAFETY: passed on to the caller.
-        unsafe { self.initiate_now::<true>(context, sge, flags, kind, remote) }
-    }
-
-    #[inline(always)]
-    unsafe fn initiate_now<const SILENT: bool>(
-        self: &Arc<Self>,
-        context: u64,
-        sge: &[Sge],
-        flags: u32,
-        kind: RequestType,
-        remote: Remote,
-    ) -> Status {
-        if let [one] = sge
-            && self.takes(one, flags & op_flags::INLINE != 0)
-            && let Some(place) = self.initiator.reserve_now(context, kind, SILENT)
-        {
-            let error = Initiation { kind, sge, flags, remote }.post_whole(self, place.ticket());
-            return place.settle(error);
-        }
-        // SAFETY: passed on to the caller.
-        unsafe { self.initiate_any(context, sge, flags, kind, remote) }
-    }
-
-    /// Its arguments are in the order that they come in from C, so that none must be moved for this call.
-    #[cold]
-    #[inline(never)]
-    unsafe fn initiate_any(
-        self: &Arc<Self>,
-        context: u64,
-        sge: &[Sge],
-        flags: u32,
-        kind: RequestType,
-        remote: Remote,
-    ) -> Status {
-        // SAFETY: passed on to the caller.
-        Status::of(unsafe { Initiation { kind, sge, flags, remote }.check_and_post(self, context) })
     }
 
     /// Hands a receive to the device; answers with an error number.
     #[inline(always)]
-    fn post_receive(self: &Arc<Self>, sge: &[Sge], ticket: Ticket) -> i32 {
+    fn post_receive(&self, sge: &[Sge], ticket: Ticket) -> i32 {
         let mut wr = ibv_recv_wr {
             wr_id: ticket.wr_id,
             next: ptr::null_mut(),
@@ -336,18 +526,9 @@ impl Initiation<'_> {
     /// Writes all fields that the operation has; the device looks at no others.
     #[inline(always)]
     fn fill(&self, wr: &mut MaybeUninit<ibv_send_wr>, sge: &[Sge], offset: u64, wr_id: u64, signalled: bool) {
-        let mut send_flags = if signalled { IBV_SEND_SIGNALED } else { 0 };
-        if self.flags & !op_flags::SILENT_SUCCESS != 0 {
-            for (flag, verbs) in [
-                (op_flags::READ_FENCE, IBV_SEND_FENCE),
-                (op_flags::SOLICIT, IBV_SEND_SOLICITED),
-                (op_flags::INLINE, IBV_SEND_INLINE),
-            ] {
-                if self.flags & flag != 0 {
-                    send_flags |= verbs;
-                }
-            }
-        }
+        // Sound flags are a place in the table.
+        let send_flags = u32::from(VERBS_FLAGS[self.flags as usize % VERBS_FLAGS.len()]);
+        let send_flags = if signalled { send_flags } else { send_flags & !IBV_SEND_SIGNALED };
         let opcode = match self.kind {
             RequestType::Send | RequestType::Receive => IBV_WR_SEND,
             RequestType::Read => IBV_WR_RDMA_READ,
