@@ -6,6 +6,7 @@ use crate::connector::Connector;
 use crate::endpoint::SharedEndpoint;
 use crate::limits::Limits;
 use crate::listener::Listener;
+use crate::membarrier;
 use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use crate::overlapped_file::AdapterFile;
@@ -34,6 +35,8 @@ pub struct Adapter {
 impl Adapter {
     /// Opens the adapter that `address` belongs to.
     pub(crate) fn open(address: SockAddr) -> Result<Arc<Adapter>> {
+        // Here, where it may take a while: the locks of the data path are to be had for less then.
+        membarrier::prepare();
         let removal = Removal::watch(address)?;
         let context = removal.context()?;
         let pd = ProtectionDomain::create(&context)?;

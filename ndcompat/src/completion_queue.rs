@@ -3,7 +3,7 @@
 mod notifying;
 
 use crate::adapter::Adapter;
-use crate::lock::{CACHE_LINE, Held, Lock};
+use crate::lock::{CACHE_LINE, Held, Hold, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
@@ -23,6 +23,9 @@ use win32::io::{Canceller, Overlapped, Registration, Which};
 
 /// How many work completions are taken from the device at a time.
 pub(crate) const BATCH: usize = 16;
+
+/// How often in a row a thread must take results to have the queue's lock for its own.
+const ENOUGH: u32 = 64;
 
 /// A completion queue, as `IND2CompletionQueue` describes it. All methods may be called from several threads.
 pub struct CompletionQueue {
@@ -65,7 +68,7 @@ impl CompletionQueue {
         let queue = Arc::new(Queue {
             raw: cq.raw(),
             cq: Arc::new(cq),
-            poll: Lock::new(Poll::default()),
+            poll: Lock::new(Poll::default(), ENOUGH),
             notification: Mutex::new(Notification::default()),
             file: file.clone(),
             has_silent: AtomicBool::new(false),
@@ -223,87 +226,97 @@ impl Reaper {
     }
 }
 
+/// What is asked of the device, and for whom: in one piece of memory, so that no registers must be saved for the latter.
+#[repr(C)]
+struct Call<'a> {
+    results: &'a mut [Completion],
+    batch: [MaybeUninit<ibv_wc>; BATCH],
+}
+
 impl Queue {
-    /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
-    /// [`Queue::results_of_any`], which could do this, too: what is usual takes few instructions, and calls nothing but the
-    /// device.
+    /// What is usual takes few instructions: the queue is the thread's own, and a few results are asked for.
     #[inline(always)]
     fn results(&self, results: &mut [Completion]) -> usize {
-        if results.len() <= BATCH {
-            self.results_up_to(results, results.len())
+        if results.len() <= BATCH
+            && let Some(poll) = self.poll.try_own()
+        {
+            self.results_up_to(poll, results, results.len())
         } else {
-            self.results_of_many(results)
+            self.results_shared(results)
         }
     }
 
     #[inline(never)]
-    fn results_of_many(&self, results: &mut [Completion]) -> usize {
-        self.results_up_to(results, BATCH)
+    fn results_shared(&self, results: &mut [Completion]) -> usize {
+        let room = results.len().min(BATCH);
+        match self.poll.try_own().map(Held::from).or_else(|| self.poll.try_lock()) {
+            Some(poll) => self.results_up_to(poll, results, room),
+            None => self.results_later(results),
+        }
     }
 
-    /// Asks the device for `room` results at a time.
+    /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
+    /// [`Queue::results_of_any`], which could do this, too: it calls nothing but the device, which is asked for `room` results.
     #[inline(always)]
-    fn results_up_to(&self, results: &mut [Completion], room: usize) -> usize {
-        let Some(mut poll) = self.poll.try_lock() else {
-            return self.results_later(results);
-        };
+    fn results_up_to<'a>(
+        &'a self,
+        mut poll: impl Hold<'a, Poll>,
+        results: &mut [Completion],
+        room: usize,
+    ) -> usize {
         if poll.kept {
-            return self.results_of_stash(poll, results);
+            return self.results_of_stash(results, poll.into());
         }
-        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        // SAFETY: the queue lives as long as `cq`.
-        let found = unsafe { self.raw.poll(&mut batch[..room]) };
-        let first = batch.as_ptr().cast::<ibv_wc>();
-        if found == 1 {
-            // SAFETY: the device has filled one.
-            let wc = unsafe { &*first };
-            // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
-            let Some(completion) = (unsafe { reap_plain(wc) }) else {
-                return self.results_of_any(poll, results, 0, slice::from_ref(wc));
-            };
-            // SAFETY: no more were found than there is room for.
-            unsafe { *results.get_unchecked_mut(0) = completion };
-            poll.reaped += 1;
-            drop(poll);
-            1
-        } else if found > 0 {
-            // SAFETY: the device has filled as many as it says.
-            self.results_of_batch(poll, results, unsafe { slice::from_raw_parts(first, found as usize) })
-        } else {
+        let mut call = Call { batch: [const { MaybeUninit::uninit() }; BATCH], results };
+        // SAFETY: the queue lives as long as `cq`; there is room for so many.
+        let found = unsafe { self.raw.poll(call.batch.get_unchecked_mut(..room)) };
+        if found <= 0 {
             // A queue that cannot be polled has failed, which its asynchronous event tells.
-            0
+            return 0;
         }
+        // SAFETY: the device has filled one at least. The completion is this queue's, whose lock is held, and nothing is kept.
+        let plain = |wc: &MaybeUninit<ibv_wc>| unsafe { reap_plain(wc.assume_init_ref()) };
+        if found == 1
+            && let Some(completion) = plain(&call.batch[0])
+        {
+            // SAFETY: no more were found than there is room for.
+            unsafe { *call.results.get_unchecked_mut(0) = completion };
+            poll.reaped += 1;
+            return 1;
+        }
+        // SAFETY: the device has filled as many as it says.
+        unsafe { self.results_of_batch(&mut call, poll.into(), found as usize) }
     }
 
     /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].
+    ///
+    /// # Safety
+    /// So many must have been found.
     #[inline(never)]
-    fn results_of_batch(
-        &self,
-        mut poll: Held<'_, Poll>,
-        results: &mut [Completion],
-        found: &[ibv_wc],
-    ) -> usize {
+    unsafe fn results_of_batch(&self, call: &mut Call<'_>, mut poll: Held<'_, Poll>, found: usize) -> usize {
+        // SAFETY: passed on to the caller.
+        let found: &[ibv_wc] = unsafe { slice::from_raw_parts(call.batch.as_ptr().cast(), found) };
         let mut taken = 0;
-        for (place, wc) in results.iter_mut().zip(found) {
+        for (place, wc) in call.results.iter_mut().zip(found) {
             // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
             let Some(completion) = (unsafe { reap_plain(wc) }) else { break };
             *place = completion;
             taken += 1;
         }
         poll.reaped += taken as u64;
-        if taken < found.len() || found.len() == BATCH && results.len() > BATCH {
-            return self.results_of_any(poll, results, taken, &found[taken..]);
+        if taken < found.len() || found.len() == BATCH && call.results.len() > BATCH {
+            return self.results_of_any(call.results, poll, taken, &found[taken..]);
         }
         taken
     }
 
     /// Takes results of the stash first, which is mostly all that is kept.
     #[inline(never)]
-    fn results_of_stash(&self, mut poll: Held<'_, Poll>, results: &mut [Completion]) -> usize {
+    fn results_of_stash(&self, results: &mut [Completion], mut poll: Held<'_, Poll>) -> usize {
         let taken = poll.take_stashed(results);
         poll.note_kept();
         if poll.kept {
-            return self.results_of_any(poll, results, taken, &[]);
+            return self.results_of_any(results, poll, taken, &[]);
         }
         if taken == results.len() {
             return taken;
@@ -312,7 +325,7 @@ impl Queue {
         let room = (results.len() - taken).min(BATCH);
         match self.cq.poll(&mut batch[..room]).unwrap_or_default() {
             [] => taken,
-            found => self.results_of_any(poll, results, taken, found),
+            found => self.results_of_any(results, poll, taken, found),
         }
     }
 
@@ -320,7 +333,7 @@ impl Queue {
     #[cold]
     #[inline(never)]
     fn results_later(&self, results: &mut [Completion]) -> usize {
-        self.results_of_any(self.poll.lock(), results, 0, &[])
+        self.results_of_any(results, self.poll.lock(), 0, &[])
     }
 
     /// Takes results of all kinds, after `taken` others; first those of the completions `found` already.
@@ -328,8 +341,8 @@ impl Queue {
     #[inline(never)]
     fn results_of_any(
         &self,
-        mut poll: Held<'_, Poll>,
         results: &mut [Completion],
+        mut poll: Held<'_, Poll>,
         mut taken: usize,
         found: &[ibv_wc],
     ) -> usize {

@@ -15,6 +15,7 @@ mod hardware_window;
 mod limits;
 pub mod listener;
 mod lock;
+mod membarrier;
 pub mod memory_region;
 pub mod memory_window;
 mod notification;

@@ -57,6 +57,8 @@ pub(crate) struct Core {
     /// What the only piece of a request must be shorter than to be posted without further ado, otherwise and inline; nothing
     /// is, before requests may be posted.
     bounds: [AtomicU64; 2],
+    /// The same of a receive.
+    pub(crate) receive_bound: AtomicU64,
     /// The device may not report all that it had when the queue pair failed.
     lossy: AtomicBool,
     /// Reads that may be outstanding. With none, a read would wait for ever.
@@ -149,6 +151,7 @@ impl QueuePair {
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
             adapter: adapter.clone(),
             number: qp.number(),
+            receive_bound: AtomicU64::new(if shared.is_some() { 0 } else { limits.max_transfer + 1 }),
             qp: ManuallyDrop::new(qp),
             initiator: ManuallyDrop::new(RequestQueue::new(asked.max_send_wr, config.context, core.clone())),
             receive: ManuallyDrop::new(
@@ -238,10 +241,10 @@ impl Core {
         }
     }
 
-    /// Whether a request with this only piece may be posted without further ado.
+    /// What the only piece of a request must be shorter than to be posted without further ado.
     #[inline(always)]
-    pub(crate) fn takes(&self, piece: &Sge, inline: bool) -> bool {
-        u64::from(piece.length) < self.bounds[usize::from(inline)].load(Ordering::Relaxed)
+    pub(crate) fn bound(&self, inline: bool) -> &AtomicU64 {
+        &self.bounds[usize::from(inline)]
     }
 
     /// What peers know the queue pair by.

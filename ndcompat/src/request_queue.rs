@@ -8,7 +8,7 @@
 //! Perhaps different threads use the two ends: what either writes is on cache lines of its own, and no two queues share
 //! a line.
 
-use crate::lock::{CACHE_LINE, Held, Lock, Padded};
+use crate::lock::{CACHE_LINE, Held, Hold, Lock, Owned, Padded};
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::types::{Completion, RequestType};
@@ -51,7 +51,7 @@ pub(crate) struct RequestQueue {
 }
 
 /// The posting end of the ring.
-struct Producer {
+pub(crate) struct Producer {
     head: u32,
     /// Where `head` may not go beyond without a closer look: at most the depth above `tail`, as it was once; no further
     /// than it is on a failed queue pair.
@@ -116,19 +116,16 @@ pub(crate) struct Ticket {
 impl RequestQueue {
     pub(crate) fn new(depth: u32, queue_pair_context: u64, core: Weak<Core>) -> Box<RequestQueue> {
         let slots = depth.max(2).next_power_of_two();
+        let producer =
+            Producer { head: 0, end: depth, unsignalled: 0, last_silent: None, flushing_from: None };
+        // Who only fills the queue, before others use it, does not make it its own.
         let mut queue = Box::new(RequestQueue {
             lines: Box::new([]),
             mask: slots - 1,
             depth,
             silence: depth.div_ceil(2).saturating_sub(1),
             core,
-            producer: Lock::new(Producer {
-                head: 0,
-                end: depth,
-                unsignalled: 0,
-                last_silent: None,
-                flushing_from: None,
-            }),
+            producer: Lock::new(producer, depth.saturating_add(64)),
             tail: Padded(AtomicU32::new(0)),
         });
         let this: *const RequestQueue = &*queue;
@@ -147,11 +144,37 @@ impl RequestQueue {
         UnsafeCell::raw_get(unsafe { self.lines.as_ptr().cast::<UnsafeCell<Slot>>().add(at) })
     }
 
-    /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d; none if that takes
-    /// more than a moment: then [`RequestQueue::reserve`] is to be asked.
+    /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d, if the queue is this
+    /// thread's own and has room; otherwise [`RequestQueue::reserve_now`] is to be asked.
     #[inline(always)]
-    pub(crate) fn reserve_now(&self, context: u64, kind: RequestType, silent: bool) -> Option<Place<'_>> {
-        let producer = self.producer.try_lock()?;
+    pub(crate) fn reserve_own(
+        &self,
+        context: u64,
+        kind: RequestType,
+        silent: bool,
+    ) -> Option<Place<Owned<'_, Producer>>> {
+        self.reserve_with(self.producer.try_own()?, context, kind, silent)
+    }
+
+    /// As [`RequestQueue::reserve`], and none if that takes more than a moment.
+    #[inline(always)]
+    pub(crate) fn reserve_now(
+        &self,
+        context: u64,
+        kind: RequestType,
+        silent: bool,
+    ) -> Option<Place<Held<'_, Producer>>> {
+        self.reserve_with(self.producer.try_lock()?, context, kind, silent)
+    }
+
+    #[inline(always)]
+    fn reserve_with<'a, H: Hold<'a, Producer>>(
+        &'a self,
+        producer: H,
+        context: u64,
+        kind: RequestType,
+        silent: bool,
+    ) -> Option<Place<H>> {
         // SAFETY: the slot is free: head is less than depth ahead of tail.
         (producer.head != producer.end).then(|| unsafe { self.take(producer, context, kind, silent) })
     }
@@ -162,7 +185,7 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
-    ) -> std::result::Result<Place<'_>, KeptBack> {
+    ) -> std::result::Result<Place<Held<'_, Producer>>, KeptBack> {
         let mut producer = self.producer.lock();
         let end = self.tail.0.load(Ordering::Acquire).wrapping_add(self.depth);
         if producer.head == end {
@@ -190,13 +213,13 @@ impl RequestQueue {
     /// # Safety
     /// The slot must be free.
     #[inline(always)]
-    unsafe fn take<'a>(
-        &self,
-        mut producer: Held<'a, Producer>,
+    unsafe fn take<'a, H: Hold<'a, Producer>>(
+        &'a self,
+        mut producer: H,
         context: u64,
         kind: RequestType,
         silent: bool,
-    ) -> Place<'a> {
+    ) -> Place<H> {
         let head = producer.head;
         let slot = self.slot(head);
         // SAFETY: the slot is free, and the producer lock is held.
@@ -311,12 +334,12 @@ impl Slot {
 }
 
 /// A slot that is taken for a request; the queue is locked meanwhile.
-pub(crate) struct Place<'a> {
-    producer: Held<'a, Producer>,
+pub(crate) struct Place<H> {
+    producer: H,
     ticket: Ticket,
 }
 
-impl Place<'_> {
+impl<'a, H: Hold<'a, Producer>> Place<H> {
     #[inline(always)]
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
@@ -325,18 +348,18 @@ impl Place<'_> {
     /// Keeps the slot if the device has taken the request; `error` is what it has answered.
     #[inline(always)]
     pub(crate) fn settle(self, error: i32) -> Status {
-        if error == 0 { Status::SUCCESS } else { Self::refused(self.producer, error) }
+        if error == 0 { Status::SUCCESS } else { refused(self.producer.into(), error) }
     }
+}
 
-    /// Gives the slot back, and says why.
-    #[cold]
-    #[inline(never)]
-    fn refused(mut producer: Held<'_, Producer>, error: i32) -> Status {
-        producer.head = producer.head.wrapping_sub(1);
-        // It may have been the silent one that was to report: the next does.
-        producer.unsignalled = u32::MAX;
-        if error == libc::ENOMEM { Status::NO_MORE_ENTRIES } else { Status::from_errno(error) }
-    }
+/// Gives the slot back, and says why.
+#[cold]
+#[inline(never)]
+fn refused(mut producer: Held<'_, Producer>, error: i32) -> Status {
+    producer.head = producer.head.wrapping_sub(1);
+    // It may have been the silent one that was to report: the next does.
+    producer.unsignalled = u32::MAX;
+    if error == libc::ENOMEM { Status::NO_MORE_ENTRIES } else { Status::from_errno(error) }
 }
 
 /// Why a request is not for the device.

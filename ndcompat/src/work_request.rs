@@ -4,8 +4,9 @@
 //! apart.
 
 use crate::limits::MAX_SGE;
+use crate::lock::Hold;
 use crate::queue_pair::{Core, QueuePair};
-use crate::request_queue::{KeptBack, Ticket};
+use crate::request_queue::{KeptBack, Place, Producer, RequestQueue, Ticket};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
@@ -13,6 +14,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most that any device takes inline, and so the most that is gathered on the stack.
 const MAX_INLINE: usize = 1024;
@@ -63,11 +65,18 @@ impl List {
         List { pieces: sge.as_ptr(), count: sge.len().try_into().unwrap_or(u32::MAX) }
     }
 
-    /// The only piece.
+    /// The only piece, if it is shorter than the `bound`.
+    ///
+    /// In this order, so that compilers let each test be a branch: together the first and the last would take longer.
     #[inline(always)]
-    unsafe fn only<'a>(self) -> Option<&'a Sge> {
+    unsafe fn only_below<'a>(self, bound: &AtomicU64) -> Option<&'a Sge> {
+        if self.count != 1 {
+            return None;
+        }
+        let bound = bound.load(Ordering::Relaxed);
         // SAFETY: the caller's list.
-        if self.count == 1 { unsafe { self.pieces.as_ref() } } else { None }
+        let one = unsafe { self.pieces.as_ref()? };
+        if u64::from(one.length) < bound { Some(one) } else { None }
     }
 
     /// The pieces. A list without a pointer is empty, or an error.
@@ -216,16 +225,36 @@ impl Poster {
         let list = List { pieces, count };
         // SAFETY: passed on to the caller.
         unsafe {
-            let core = self.core();
-            if let (Some(one), Some(queue)) = (list.only(), &*core.receive)
-                && u64::from(one.length) <= core.limits.max_transfer
-                && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
-            {
-                let error = core.post_receive(slice::from_ref(one), place.ticket());
-                return place.settle(error);
-            }
-            self.receive_any(context, list)
+            self.receive_one(list, |queue| queue.reserve_own(context, RequestType::Receive, false))
+                .unwrap_or_else(|| self.receive_shared(context, list))
         }
+    }
+
+    /// As [`Poster::receive`], if the queue is not the thread's own.
+    #[inline(never)]
+    unsafe fn receive_shared(self, context: u64, list: List) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.receive_one(list, |queue| queue.reserve_now(context, RequestType::Receive, false))
+                .unwrap_or_else(|| self.receive_any(context, list))
+        }
+    }
+
+    /// Posts a receive of one piece, if `reserve` has a slot for it.
+    #[inline(always)]
+    unsafe fn receive_one<'a, H: Hold<'a, Producer>>(
+        self,
+        list: List,
+        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
+    ) -> Option<Status> {
+        // SAFETY: passed on to the caller.
+        let core = unsafe { self.core() };
+        // SAFETY: as above.
+        let one = unsafe { list.only_below(&core.receive_bound)? };
+        let queue = core.receive.as_ref()?;
+        let place = reserve(queue)?;
+        let error = core.post_receive(slice::from_ref(one), place.ticket());
+        Some(place.settle(error))
     }
 
     /// The long way of [`Poster::receive`].
@@ -236,9 +265,9 @@ impl Poster {
         Status::of(unsafe { list.pieces().and_then(|sge| self.arc().receive_checked(context, sge)) })
     }
 
-    /// Posts a request of one piece that is to be reported, on a connected queue pair that has room, and leaves all else to
-    /// [`Poster::initiate_otherwise`] and [`Poster::initiate_any`]: what is usual takes few instructions, and calls none but
-    /// the device. Those have their arguments in the order that they come in from C, so that none must be moved.
+    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, on a
+    /// connected queue pair that is the thread's own and has room. What is called otherwise has its arguments in the order
+    /// that they come in from C, so that none must be moved.
     #[inline(always)]
     unsafe fn initiate(
         self,
@@ -254,7 +283,9 @@ impl Poster {
             if flags & !usual != 0 {
                 return self.initiate_otherwise(context, list, flags, kind, remote);
             }
-            self.initiate_now::<false>(context, list, flags, kind, remote)
+            let one =
+                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, false));
+            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
         }
     }
 
@@ -274,12 +305,15 @@ impl Poster {
                 return list.pieces().err().unwrap_or(bad_flags(kind));
             }
             self.core().expect_silent();
-            self.initiate_now::<true>(context, list, flags, kind, remote)
+            let one =
+                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, true));
+            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
         }
     }
 
-    #[inline(always)]
-    unsafe fn initiate_now<const SILENT: bool>(
+    /// As [`Poster::initiate`], if the queue is not the thread's own.
+    #[inline(never)]
+    unsafe fn initiate_shared(
         self,
         context: u64,
         list: List,
@@ -287,21 +321,36 @@ impl Poster {
         kind: RequestType,
         remote: Remote,
     ) -> Status {
+        let silent = flags & op_flags::SILENT_SUCCESS != 0;
         // SAFETY: passed on to the caller.
         unsafe {
-            let core = self.core();
-            if let Some(one) = list.only()
-                && core.takes(one, flags & op_flags::INLINE != 0)
-                && let Some(place) = core.initiator.reserve_now(context, kind, SILENT)
-            {
-                let sge = slice::from_ref(one);
-                let error = Initiation { kind, sge, flags, remote }.post_whole(core, place.ticket());
-                return place.settle(error);
-            }
-            self.initiate_any(context, list, flags, kind, remote)
+            let one = self
+                .initiate_one(list, flags, kind, remote, |queue| queue.reserve_now(context, kind, silent));
+            one.unwrap_or_else(|| self.initiate_any(context, list, flags, kind, remote))
         }
     }
 
+    /// Posts a request of one piece, if `reserve` has a slot for it.
+    #[inline(always)]
+    unsafe fn initiate_one<'a, H: Hold<'a, Producer>>(
+        self,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
+    ) -> Option<Status> {
+        // SAFETY: passed on to the caller.
+        let core = unsafe { self.core() };
+        // SAFETY: as above.
+        let one = unsafe { list.only_below(core.bound(flags & op_flags::INLINE != 0))? };
+        let place = reserve(&core.initiator)?;
+        let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
+        let error = request.post_whole(core, place.ticket());
+        Some(place.settle(error))
+    }
+
+    /// The long way of [`Poster::initiate`].
     #[cold]
     #[inline(never)]
     unsafe fn initiate_any(
