@@ -296,8 +296,10 @@ impl Queue {
     unsafe fn results_of_batch(&self, call: &mut Call<'_>, mut poll: Held<'_, Poll>, found: usize) -> usize {
         // SAFETY: passed on to the caller.
         let found: &[ibv_wc] = unsafe { slice::from_raw_parts(call.batch.as_ptr().cast(), found) };
+        // SAFETY: no more were found than there is room for.
+        let places = unsafe { call.results.get_unchecked_mut(..found.len()) };
         let mut taken = 0;
-        for (place, wc) in call.results.iter_mut().zip(found) {
+        for (place, wc) in places.iter_mut().zip(found) {
             // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
             let Some(completion) = (unsafe { reap_plain(wc) }) else { break };
             *place = completion;

@@ -170,13 +170,26 @@ impl RequestQueue {
     #[inline(always)]
     fn reserve_with<'a, H: Hold<'a, Producer>>(
         &'a self,
-        producer: H,
+        mut producer: H,
         context: u64,
         kind: RequestType,
         silent: bool,
     ) -> Option<Place<H>> {
+        if producer.head == producer.end {
+            let end = self.end();
+            if producer.head == end || producer.flushing_from.is_some() {
+                return None;
+            }
+            producer.end = end;
+        }
         // SAFETY: the slot is free: head is less than depth ahead of tail.
-        (producer.head != producer.end).then(|| unsafe { self.take(producer, context, kind, silent) })
+        Some(unsafe { self.take(producer, context, kind, silent) })
+    }
+
+    /// Where the head may not go beyond by now.
+    #[inline(always)]
+    fn end(&self) -> u32 {
+        self.tail.0.load(Ordering::Acquire).wrapping_add(self.depth)
     }
 
     /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d.
@@ -187,7 +200,7 @@ impl RequestQueue {
         silent: bool,
     ) -> std::result::Result<Place<Held<'_, Producer>>, KeptBack> {
         let mut producer = self.producer.lock();
-        let end = self.tail.0.load(Ordering::Acquire).wrapping_add(self.depth);
+        let end = self.end();
         if producer.head == end {
             return Err(KeptBack::Full);
         }
