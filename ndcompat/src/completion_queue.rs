@@ -233,6 +233,22 @@ struct Call<'a> {
     batch: [MaybeUninit<ibv_wc>; BATCH],
 }
 
+impl Call<'_> {
+    /// Takes the result of what was found at `place`, if that is the success of a plain request.
+    ///
+    /// # Safety
+    /// The device must have filled that place, for which there is one in the results. The lock of the queue must be held, and
+    /// nothing be kept.
+    #[inline(always)]
+    unsafe fn take(&mut self, place: usize) -> bool {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let completion = reap_plain(self.batch.get_unchecked(place).assume_init_ref());
+            completion.inspect(|&completion| *self.results.get_unchecked_mut(place) = completion).is_some()
+        }
+    }
+}
+
 impl Queue {
     /// What is usual takes few instructions: the queue is the thread's own, and a few results are asked for.
     #[inline(always)]
@@ -274,18 +290,23 @@ impl Queue {
             // A queue that cannot be polled has failed, which its asynchronous event tells.
             return 0;
         }
-        // SAFETY: the device has filled one at least. The completion is this queue's, whose lock is held, and nothing is kept.
-        let plain = |wc: &MaybeUninit<ibv_wc>| unsafe { reap_plain(wc.assume_init_ref()) };
-        if found == 1
-            && let Some(completion) = plain(&call.batch[0])
-        {
-            // SAFETY: no more were found than there is room for.
-            unsafe { *call.results.get_unchecked_mut(0) = completion };
-            poll.reaped += 1;
-            return 1;
+        // One or two are most probable: without a loop.
+        let mut taken = 0;
+        // SAFETY: there are as many as are asked for.
+        if found <= 2 && unsafe { call.take(0) } {
+            if found == 1 {
+                poll.reaped += 1;
+                return 1;
+            }
+            // SAFETY: as above.
+            if unsafe { call.take(1) } {
+                poll.reaped += 2;
+                return 2;
+            }
+            taken = 1;
         }
         // SAFETY: the device has filled as many as it says.
-        unsafe { self.results_of_batch(&mut call, poll.into(), found as usize) }
+        unsafe { self.results_of_batch(&mut call, poll.into(), taken, found as usize) }
     }
 
     /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].
@@ -293,21 +314,22 @@ impl Queue {
     /// # Safety
     /// So many must have been found.
     #[inline(never)]
-    unsafe fn results_of_batch(&self, call: &mut Call<'_>, mut poll: Held<'_, Poll>, found: usize) -> usize {
+    unsafe fn results_of_batch(
+        &self,
+        call: &mut Call<'_>,
+        mut poll: Held<'_, Poll>,
+        mut taken: usize,
+        found: usize,
+    ) -> usize {
         // SAFETY: passed on to the caller.
-        let found: &[ibv_wc] = unsafe { slice::from_raw_parts(call.batch.as_ptr().cast(), found) };
-        // SAFETY: no more were found than there is room for.
-        let places = unsafe { call.results.get_unchecked_mut(..found.len()) };
-        let mut taken = 0;
-        for (place, wc) in places.iter_mut().zip(found) {
-            // SAFETY: the completion is this queue's, whose lock is held, and nothing is kept.
-            let Some(completion) = (unsafe { reap_plain(wc) }) else { break };
-            *place = completion;
+        while taken < found && unsafe { call.take(taken) } {
             taken += 1;
         }
         poll.reaped += taken as u64;
-        if taken < found.len() || found.len() == BATCH && call.results.len() > BATCH {
-            return self.results_of_any(call.results, poll, taken, &found[taken..]);
+        if taken < found || found == BATCH && call.results.len() > BATCH {
+            // SAFETY: as above.
+            let left = unsafe { slice::from_raw_parts(call.batch.as_ptr().cast(), found) };
+            return self.results_of_any(call.results, poll, taken, &left[taken..]);
         }
         taken
     }
