@@ -3,6 +3,7 @@
 mod notifying;
 
 use crate::adapter::Adapter;
+use crate::lines::Lines;
 use crate::lock::{CACHE_LINE, Held, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
@@ -159,7 +160,7 @@ impl CompletionQueue {
     }
 
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
-    pub(crate) fn retire(&self, queue: Box<RequestQueue>) {
+    pub(crate) fn retire(&self, queue: Lines<RequestQueue>) {
         if !queue.is_idle() {
             self.queue.poll.lock().retire(queue);
         }

@@ -2,6 +2,7 @@
 
 use crate::completion;
 use crate::completion_queue::BATCH;
+use crate::lines::Lines;
 use crate::queue_pair::Core;
 use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
 use crate::shared_receive_queue::{Shared, is_shared};
@@ -36,7 +37,7 @@ pub(crate) struct Poll {
     flushing: Vec<Weak<Core>>,
     /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
     #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
-    retired: Vec<Box<RequestQueue>>,
+    retired: Vec<Lines<RequestQueue>>,
     /// Queue pairs whose receives come from a shared queue, by number.
     shared: HashMap<u32, SharedUser>,
     /// The numbers of those of them that are destroyed.
@@ -132,7 +133,7 @@ impl Poll {
     }
 
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
-    pub fn retire(&mut self, queue: Box<RequestQueue>) {
+    pub fn retire(&mut self, queue: Lines<RequestQueue>) {
         self.retired.push(queue);
         self.kept = true;
     }
