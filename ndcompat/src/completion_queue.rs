@@ -3,6 +3,7 @@
 mod notifying;
 
 use crate::adapter::Adapter;
+use crate::lines::Lines;
 use crate::lock::{CACHE_LINE, Held, Hold, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
@@ -163,7 +164,7 @@ impl CompletionQueue {
 
     /// Keeps the queue of a destroyed queue pair until no completion can point into it. If that had failed, the device may
     /// yet report what has been reported as cancelled.
-    pub(crate) fn retire(&self, queue: Box<RequestQueue>, failed: Option<*const Core>) {
+    pub(crate) fn retire(&self, queue: Lines<RequestQueue>, failed: Option<*const Core>) {
         if failed.is_some() || !queue.is_idle() {
             self.queue.poll.lock().retire(queue, failed);
         }

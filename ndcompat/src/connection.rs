@@ -121,7 +121,9 @@ pub(crate) struct State {
 /// What is to be done once the lock is free: no request is completed and no queue pair flushed under it.
 #[derive(Default)]
 pub(crate) struct Aftermath {
-    pub completions: Vec<(Request, Status)>,
+    /// Mostly there is one, which needs no memory of its own.
+    first: Option<(Request, Status)>,
+    others: Vec<(Request, Status)>,
     /// To be flushed after the completions are out.
     pub flush: Option<Arc<Core>>,
     /// To be answered with a disconnect of this side.
@@ -132,12 +134,24 @@ pub(crate) struct Aftermath {
 
 impl Aftermath {
     pub(crate) fn complete(&mut self, request: Option<Request>, status: Status) {
-        self.completions.extend(request.map(|request| (request, status)));
+        let Some(request) = request else { return };
+        match self.first {
+            None => self.first = Some((request, status)),
+            Some(_) => self.others.push((request, status)),
+        }
+    }
+
+    /// As [`complete`](Self::complete), before all others.
+    pub(crate) fn complete_first(&mut self, request: Option<Request>, status: Status) {
+        let Some(request) = request else { return };
+        if let Some(second) = self.first.replace((request, status)) {
+            self.others.insert(0, second);
+        }
     }
 
     /// Does it all. Called without any lock.
     pub(crate) fn run(self) {
-        for (request, status) in self.completions {
+        for (request, status) in self.first.into_iter().chain(self.others) {
             request.complete(status.0, 0);
         }
         if let Some(core) = self.flush {
@@ -176,7 +190,7 @@ impl State {
             End::Peer | End::Abandoned => Status::SUCCESS,
         };
         for request in self.notify.drain(..) {
-            after.completions.push((request, notice));
+            after.complete(Some(request), notice);
         }
         let establishing = if end == End::Local { Status::CANCELED } else { Status::CONNECTION_ABORTED };
         after.complete(self.establishing.take(), establishing);
@@ -204,7 +218,7 @@ impl State {
         let mut after = Aftermath { flush: self.core.take(), ..Aftermath::default() };
         after.complete(self.establishing.take(), status);
         for request in self.notify.drain(..) {
-            after.completions.push((request, Status::SUCCESS));
+            after.complete(Some(request), Status::SUCCESS);
         }
         self.phase = Phase::Closed(End::Abandoned);
         after

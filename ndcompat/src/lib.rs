@@ -13,6 +13,7 @@ pub mod connector;
 pub mod endpoint;
 mod hardware_window;
 mod limits;
+mod lines;
 pub mod listener;
 mod lock;
 mod membarrier;

@@ -4,6 +4,7 @@ use crate::adapter::Adapter;
 use crate::limits::{Quirks, Windows};
 use crate::memory_window::{Opened, may_be_written};
 use crate::overlapped_file::AdapterFile;
+use crate::patience::without_limit;
 use crate::status::{Result, Status};
 use crate::types::mr_flags;
 use crate::verbs::{self, bindings::*};
@@ -107,7 +108,8 @@ impl MemoryRegion {
         if first_large {
             self.file.file().add_canceller(Arc::downgrade(self) as Weak<dyn Canceller>);
         }
-        if let Err(error) = worker::run(register.clone()) {
+        let in_worker = register.clone();
+        if let Err(error) = worker::run(move || without_limit(in_worker)) {
             tracing::warn!(%error, "no thread to register from");
             register();
         }

@@ -3,7 +3,6 @@
 use crate::adapter::Adapter;
 use crate::status::{Result, Status};
 use crate::verbs::{Event, EventChannel};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use win32::io::{File, Registration, Source};
@@ -22,10 +21,37 @@ pub(crate) trait ConnectionHandler: Send + Sync {
     fn event(&self, event: Event);
 }
 
+/// Handlers by their cookies, in order. New ones have the highest cookies, and so are added at the end.
+#[derive(Default)]
+struct Handlers(Vec<(usize, Weak<dyn ConnectionHandler>)>);
+
+impl Handlers {
+    fn find(&self, cookie: usize) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by_key(&cookie, |&(other, _)| other)
+    }
+
+    fn get(&self, cookie: usize) -> Option<&Weak<dyn ConnectionHandler>> {
+        self.find(cookie).ok().map(|at| &self.0[at].1)
+    }
+
+    fn add(&mut self, cookie: usize, handler: Weak<dyn ConnectionHandler>) {
+        // Another thread's may have been faster.
+        let at = match self.0.last() {
+            Some(&(last, _)) if last > cookie => self.find(cookie).unwrap_or_else(|at| at),
+            _ => self.0.len(),
+        };
+        self.0.insert(at, (cookie, handler));
+    }
+
+    fn remove(&mut self, cookie: usize) -> Option<Weak<dyn ConnectionHandler>> {
+        self.find(cookie).ok().map(|at| self.0.remove(at).1)
+    }
+}
+
 /// The connection-management channel of a file.
 pub(crate) struct ConnectionChannel {
     channel: Arc<EventChannel>,
-    handlers: Mutex<BTreeMap<usize, Weak<dyn ConnectionHandler>>>,
+    handlers: Mutex<Handlers>,
     /// Events of one id must be handled in their order, whichever threads take them.
     order: Mutex<()>,
 }
@@ -54,7 +80,7 @@ impl AdapterFile {
         if self.connections.get().is_none() {
             let channel = Arc::new(ConnectionChannel {
                 channel: EventChannel::create().map_err(Status::of_host)?,
-                handlers: Mutex::new(BTreeMap::new()),
+                handlers: Mutex::default(),
                 order: Mutex::new(()),
             });
             let source = self.file.add_source(channel.channel.fd(), channel.clone());
@@ -80,11 +106,11 @@ impl ConnectionChannel {
 
     /// Lets `handler` have the events of ids with this cookie.
     pub(crate) fn add(&self, cookie: usize, handler: Weak<dyn ConnectionHandler>) {
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).insert(cookie, handler);
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).add(cookie, handler);
     }
 
     pub(crate) fn remove(&self, cookie: usize) {
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).remove(&cookie);
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).remove(cookie);
     }
 }
 
@@ -96,11 +122,33 @@ impl Source for ConnectionChannel {
         if let Ok(Some(event)) = self.channel.event() {
             let handler = {
                 let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-                handlers.get(&event.cookie()).cloned()
+                handlers.get(event.cookie()).cloned()
             };
             if let Some(handler) = handler.and_then(|handler| handler.upgrade()) {
                 handler.event(event);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl ConnectionHandler for Nobody {
+        fn event(&self, _event: Event) {}
+    }
+
+    #[test]
+    fn handlers_are_found_whatever_their_order() {
+        let mut handlers = Handlers::default();
+        for cookie in [3, 7, 5, 1, 9] {
+            handlers.add(cookie, Weak::<Nobody>::new());
+        }
+        assert!(handlers.remove(5).is_some() && handlers.remove(5).is_none());
+        let found: Vec<_> = (0..12).filter(|&cookie| handlers.get(cookie).is_some()).collect();
+        assert_eq!(found, [1, 3, 7, 9]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::adapter::Adapter;
 use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
+use crate::lines::Lines;
 use crate::removal::Removable;
 use crate::request_queue::RequestQueue;
 use crate::shared_receive_queue::SharedReceiveQueue;
@@ -45,9 +46,9 @@ pub struct QueuePair {
 pub(crate) struct Core {
     adapter: Arc<Adapter>,
     pub(crate) qp: ManuallyDrop<verbs::QueuePair>,
-    pub(crate) initiator: ManuallyDrop<Box<RequestQueue>>,
+    pub(crate) initiator: ManuallyDrop<Lines<RequestQueue>>,
     /// None with a shared receive queue.
-    pub(crate) receive: ManuallyDrop<Option<Box<RequestQueue>>>,
+    pub(crate) receive: ManuallyDrop<Option<Lines<RequestQueue>>>,
     shared: Option<Arc<SharedReceiveQueue>>,
     initiator_completion_queue: Arc<CompletionQueue>,
     receive_completion_queue: Arc<CompletionQueue>,

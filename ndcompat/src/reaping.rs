@@ -2,6 +2,7 @@
 
 use crate::completion;
 use crate::completion_queue::BATCH;
+use crate::lines::Lines;
 use crate::queue_pair::Core;
 use crate::request_queue::{Reaped, RequestQueue, reap, reap_plain};
 use crate::shared_receive_queue::{Shared, is_shared};
@@ -35,8 +36,7 @@ pub(crate) struct Poll {
     /// Failed queue pairs, until they are retired: requests posted since must be reported here.
     flushing: Vec<Weak<Core>>,
     /// Request queues of destroyed queue pairs: completions still in the device's queue point into them.
-    #[allow(clippy::vec_box)] // a queue must not move: its slots point to it
-    retired: Vec<Box<RequestQueue>>,
+    retired: Vec<Lines<RequestQueue>>,
     /// Queue pairs whose receives come from a shared queue, by number.
     shared: HashMap<u32, SharedUser>,
     /// The numbers of those of them that are destroyed.
@@ -132,7 +132,7 @@ impl Poll {
     }
 
     /// Keeps the queue of a destroyed queue pair until no completion can point into it.
-    pub fn retire(&mut self, queue: Box<RequestQueue>, failed: Option<*const Core>) {
+    pub fn retire(&mut self, queue: Lines<RequestQueue>, failed: Option<*const Core>) {
         self.retired.push(queue);
         self.end_flushing(failed);
     }

@@ -8,6 +8,7 @@
 //! Perhaps different threads use the two ends: what either writes is on cache lines of its own, and no two queues share
 //! a line.
 
+use crate::lines::Lines;
 use crate::lock::{CACHE_LINE, Held, Hold, Lock, Owned, Padded};
 use crate::queue_pair::Core;
 use crate::status::Status;
@@ -29,15 +30,13 @@ struct Slot {
     queue_pair_context: u64,
 }
 
-/// As many slots as a cache line holds.
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [UnsafeCell<Slot>; 2]);
-
-const _: () = assert!(size_of::<Line>() == CACHE_LINE);
+// No slot lies on two lines.
+const _: () = assert!(CACHE_LINE.is_multiple_of(size_of::<Slot>()));
 
 /// A ring of slots: the requests posted to one queue and not yet reaped from its completion queue.
 pub(crate) struct RequestQueue {
-    lines: Box<[Line]>,
+    /// They lie behind the queue.
+    slots: *const UnsafeCell<Slot>,
     /// The number of slots, which is a power of two, less one.
     mask: u32,
     depth: u32,
@@ -114,34 +113,36 @@ pub(crate) struct Ticket {
 }
 
 impl RequestQueue {
-    pub(crate) fn new(depth: u32, queue_pair_context: u64, core: Weak<Core>) -> Box<RequestQueue> {
-        let slots = depth.max(2).next_power_of_two();
+    pub(crate) fn new(depth: u32, queue_pair_context: u64, core: Weak<Core>) -> Lines<RequestQueue> {
+        let count = depth.max(2).next_power_of_two();
         let producer =
             Producer { head: 0, end: depth, unsignalled: 0, last_silent: None, flushing_from: None };
-        // Who only fills the queue, before others use it, does not make it its own.
-        let mut queue = Box::new(RequestQueue {
-            lines: Box::new([]),
-            mask: slots - 1,
-            depth,
-            silence: depth.div_ceil(2).saturating_sub(1),
-            core,
-            producer: Lock::new(producer, depth.saturating_add(64)),
-            tail: Padded(AtomicU32::new(0)),
-        });
-        let this: *const RequestQueue = &*queue;
-        let slot = || {
-            let (context, sequence, kind) = (0, AtomicU32::new(0), RequestType::Receive);
-            UnsafeCell::new(Slot { queue_pair_context, context, sequence, kind, queue: this })
-        };
-        queue.lines = (0..slots / 2).map(|_| Line([slot(), slot()])).collect();
-        queue
+        Lines::new(count as usize * size_of::<Slot>(), |queue: *mut RequestQueue, room| {
+            let slots: *mut UnsafeCell<Slot> = room.cast();
+            for at in 0..count as usize {
+                let (context, sequence, kind) = (0, AtomicU32::new(0), RequestType::Receive);
+                let slot = Slot { queue_pair_context, context, sequence, kind, queue };
+                // SAFETY: there is room for so many.
+                unsafe { slots.add(at).write(UnsafeCell::new(slot)) };
+            }
+            RequestQueue {
+                slots,
+                mask: count - 1,
+                depth,
+                silence: depth.div_ceil(2).saturating_sub(1),
+                core,
+                // Who only fills the queue, before others use it, does not make it its own.
+                producer: Lock::new(producer, depth.saturating_add(64)),
+                tail: Padded(AtomicU32::new(0)),
+            }
+        })
     }
 
     #[inline(always)]
     fn slot(&self, sequence: u32) -> *mut Slot {
         let at = (sequence & self.mask) as usize;
-        // SAFETY: the mask names no slot beyond the last line.
-        UnsafeCell::raw_get(unsafe { self.lines.as_ptr().cast::<UnsafeCell<Slot>>().add(at) })
+        // SAFETY: the mask names no slot beyond the last one.
+        UnsafeCell::raw_get(unsafe { self.slots.add(at) })
     }
 
     /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d, if the queue is this
@@ -439,7 +440,7 @@ pub(crate) unsafe fn reap<'a>(wc: &ibv_wc) -> Reaped<'a> {
 mod tests {
     use super::*;
 
-    fn queue(depth: u32) -> Box<RequestQueue> {
+    fn queue(depth: u32) -> Lines<RequestQueue> {
         RequestQueue::new(depth, 77, Weak::new())
     }
 

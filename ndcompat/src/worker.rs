@@ -8,7 +8,7 @@ use std::time::Duration;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// How long a thread without work stays.
-const LINGER: Duration = Duration::from_secs(10);
+pub(crate) const LINGER: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Pool {

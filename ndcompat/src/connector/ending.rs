@@ -81,13 +81,13 @@ impl Connector {
         if state.phase != Phase::Disconnecting {
             return;
         }
-        let mut after = Aftermath::default();
-        after.complete(state.disconnecting.take(), status);
-        let rest = state.close(End::Local);
+        let request = state.disconnecting.take();
+        let mut after = state.close(End::Local);
         self.file().no_more_events();
         drop(state);
-        after.completions.extend(rest.completions);
-        after.flush = rest.flush;
+        // The peer has heard of it, or cannot.
+        after.hang_up = None;
+        after.complete_first(request, status);
         after.run();
     }
 

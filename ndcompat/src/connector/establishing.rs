@@ -18,6 +18,8 @@ use win32::io::Overlapped;
 pub(super) const RESOLVE_TIMEOUT_MS: u32 = 2000;
 /// How long a driver may take to reach a silent peer, where reaching it is one long system call.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+// Otherwise a worker without work would be interrupted.
+const _: () = assert!(CONNECT_LIMIT.as_secs() > worker::LINGER.as_secs());
 /// How many other ports are tried if TCP does not let go of the one that rdma_cm has chosen.
 const OTHER_PORTS: u8 = 32;
 /// How often a message is sent again that met no receive; with the pause below, about a second in all.

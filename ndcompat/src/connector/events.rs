@@ -40,7 +40,7 @@ impl Connector {
             (Phase::Accepting, EventKind::Disconnected) => {
                 let established = state.establishing.take();
                 let mut after = state.close(End::Peer);
-                after.completions.splice(0..0, established.map(|request| (request, Status::SUCCESS)));
+                after.complete_first(established, Status::SUCCESS);
                 after
             }
             (Phase::Accepting, _) => state.accept_failed(event.connect_failure()),
