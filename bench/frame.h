@@ -269,9 +269,24 @@ static void print_latency(uint64_t *times, uint32_t count, unsigned parts, struc
     fflush(stdout);
 }
 
-static void print_rate(uint64_t count, uint64_t time)
+struct effort
 {
-    printf("{\"value\": %.4f}\n", (double)count * 1e9 / (double)time);
+    uint64_t time;
+    uint64_t processor; /* the time that this thread has had of a processor */
+};
+
+static struct effort effort_now(void)
+{
+    struct timespec thread;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &thread);
+    return (struct effort){now(), (uint64_t)thread.tv_sec * 1000000000 + (uint64_t)thread.tv_nsec};
+}
+
+static void print_rate(uint64_t count, struct effort before)
+{
+    struct effort after = effort_now();
+    printf("{\"value\": %.4f, \"processor\": %.4f}\n", (double)count * 1e9 / (double)(after.time - before.time),
+           (double)(after.processor - before.processor) / (double)count);
     fflush(stdout);
 }
 

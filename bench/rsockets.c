@@ -126,7 +126,7 @@ static void run_sends(const struct plan *plan, char *memory)
         streams[k] = open_connection();
     }
     meet();
-    uint64_t begin = now();
+    struct effort before = effort_now();
     for (uint32_t i = 0; i < plan->count; i++)
     {
         for (uint32_t k = 0; k < plan->pairs; k++)
@@ -148,7 +148,7 @@ static void run_sends(const struct plan *plan, char *memory)
     else
     {
         receive_all(streams[0], memory, 1, flags);
-        print_rate((uint64_t)plan->pairs * plan->count, now() - begin);
+        print_rate((uint64_t)plan->pairs * plan->count, before);
     }
     meet();
     for (uint32_t k = 0; k < plan->pairs; k++)

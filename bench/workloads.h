@@ -225,7 +225,7 @@ static void run_rate_client(struct end *end, const struct plan *plan)
 {
     uint32_t posted[MOST_PAIRS] = {0}, credits[MOST_PAIRS] = {0}, left = plan->pairs * plan->count;
     int sends = plan->operation == OP_SENDS;
-    uint64_t begin = now();
+    struct effort before = effort_now();
     while (left > 0)
     {
         for (uint32_t i = 0; i < plan->pairs; i++)
@@ -255,7 +255,7 @@ static void run_rate_client(struct end *end, const struct plan *plan)
             left += plan->count - progress.initiated[i];
         }
     }
-    print_rate((uint64_t)plan->pairs * plan->count, now() - begin);
+    print_rate((uint64_t)plan->pairs * plan->count, before);
 }
 
 static void run_rate_server(struct end *end, const struct plan *plan)
