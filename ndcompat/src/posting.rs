@@ -1,0 +1,386 @@
+//! Posting: from the caller's arguments to a work request. The shortest way is for what is usual, see [`Poster`].
+//!
+//! What is called for each request answers with a bare status, which is what goes back to C: results would have to be taken
+//! apart.
+
+use crate::lock::Hold;
+use crate::queue_pair::{Core, QueuePair};
+use crate::request_queue::{Place, Producer, RequestQueue};
+use crate::status::{Result, Status};
+use crate::types::{RequestType, Sge, op_flags};
+use crate::work_request::{Initiation, Remote};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Flags of a send.
+const SEND_FLAGS: u32 =
+    op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::SOLICIT | op_flags::INLINE;
+/// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
+const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
+
+/// A scatter/gather list as C passes it.
+#[derive(Clone, Copy)]
+struct List {
+    pieces: *const Sge,
+    count: u32,
+}
+
+impl List {
+    fn new(sge: &[Sge]) -> List {
+        // More than a device takes is too many, whatever the number.
+        List { pieces: sge.as_ptr(), count: sge.len().try_into().unwrap_or(u32::MAX) }
+    }
+
+    /// The only piece, if it is shorter than the `bound`.
+    ///
+    /// In this order, so that compilers let each test be a branch: together the first and the last would take longer.
+    #[inline(always)]
+    unsafe fn only_below<'a>(self, bound: &AtomicU64) -> Option<&'a Sge> {
+        if self.count != 1 {
+            return None;
+        }
+        let bound = bound.load(Ordering::Relaxed);
+        // SAFETY: the caller's list.
+        let one = unsafe { self.pieces.as_ref()? };
+        if u64::from(one.length) < bound { Some(one) } else { None }
+    }
+
+    /// The pieces. A list without a pointer is empty, or an error.
+    unsafe fn pieces<'a>(self) -> Result<&'a [Sge]> {
+        if self.count == 0 {
+            return Ok(&[]);
+        }
+        if self.pieces.is_null() {
+            return Err(Status::INVALID_PARAMETER_2);
+        }
+        // SAFETY: the caller's list.
+        Ok(unsafe { slice::from_raw_parts(self.pieces, self.count as usize) })
+    }
+}
+
+/// Posts to a queue pair that somebody else keeps: for the data path, a step less. As in C, a list is a pointer, which is
+/// `ND_INVALID_PARAMETER_2` if it is null, and a number of pieces.
+#[derive(Clone, Copy)]
+pub struct Poster(NonNull<Core>);
+
+// SAFETY: all methods of a queue pair may be called from several threads.
+unsafe impl Send for Poster {}
+// SAFETY: as above.
+unsafe impl Sync for Poster {}
+
+impl QueuePair {
+    /// What posts to the queue pair, for somebody who keeps it.
+    pub fn poster(&self) -> Poster {
+        // SAFETY: the pointer of an `Arc` is not null.
+        Poster(unsafe { NonNull::new_unchecked(Arc::as_ptr(&self.core).cast_mut()) })
+    }
+
+    /// Sends `sge` to the peer's next receive (`Send`).
+    ///
+    /// # Safety
+    /// The memory named in `sge` must stay valid until the request completes (with `INLINE`: during the call).
+    pub unsafe fn send(&self, context: u64, sge: &[Sge], flags: u32) -> Result<()> {
+        let List { pieces, count } = List::new(sge);
+        // SAFETY: passed on to the caller.
+        unsafe { self.poster().send(context, pieces, count, flags) }.ok()
+    }
+
+    /// Writes `sge` to the peer's memory (`Write`).
+    ///
+    /// # Safety
+    /// As [`QueuePair::send`].
+    pub unsafe fn write(
+        &self,
+        context: u64,
+        sge: &[Sge],
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Result<()> {
+        let List { pieces, count } = List::new(sge);
+        // SAFETY: passed on to the caller.
+        unsafe { self.poster().write(context, pieces, count, address, token, flags) }.ok()
+    }
+
+    /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
+    /// (`ND_INVALID_DEVICE_REQUEST`).
+    ///
+    /// # Safety
+    /// As [`QueuePair::send`]; the memory is written to.
+    pub unsafe fn read(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
+        let List { pieces, count } = List::new(sge);
+        // SAFETY: passed on to the caller.
+        unsafe { self.poster().read(context, pieces, count, address, token, flags) }.ok()
+    }
+
+    /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
+    /// (`ND_INVALID_DEVICE_REQUEST`).
+    ///
+    /// # Safety
+    /// The memory named in `sge` must stay valid until the request completes; it is written to.
+    pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
+        let List { pieces, count } = List::new(sge);
+        // SAFETY: passed on to the caller.
+        unsafe { self.poster().receive(context, pieces, count) }.ok()
+    }
+}
+
+impl Poster {
+    /// [`QueuePair::send`].
+    ///
+    /// # Safety
+    /// The queue pair must be alive, and the list be one; otherwise as there.
+    #[inline(always)]
+    pub unsafe fn send(self, context: u64, pieces: *const Sge, count: u32, flags: u32) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate(context, list, flags, RequestType::Send, Remote::default()) }
+    }
+
+    /// [`QueuePair::write`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn write(
+        self,
+        context: u64,
+        pieces: *const Sge,
+        count: u32,
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe { self.initiate(context, list, flags, RequestType::Write, Remote { address, token }) }
+    }
+
+    /// [`QueuePair::read`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn read(
+        self,
+        context: u64,
+        pieces: *const Sge,
+        count: u32,
+        address: u64,
+        token: u32,
+        flags: u32,
+    ) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if !self.core().may_read() {
+                return self.refuse_read(list, flags);
+            }
+            let fence = if self.core().limits.fenced_reads { 0 } else { op_flags::READ_FENCE };
+            let flags = flags & !op_flags::INLINE & !fence;
+            self.initiate(context, list, flags, RequestType::Read, Remote { address, token })
+        }
+    }
+
+    /// [`QueuePair::receive`].
+    ///
+    /// # Safety
+    /// As [`Poster::send`].
+    #[inline(always)]
+    pub unsafe fn receive(self, context: u64, pieces: *const Sge, count: u32) -> Status {
+        let list = List { pieces, count };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.receive_one(list, |queue| queue.reserve_own(context, RequestType::Receive, false))
+                .unwrap_or_else(|| self.receive_shared(context, list))
+        }
+    }
+
+    /// As [`Poster::receive`], if the queue is not the thread's own.
+    #[inline(never)]
+    unsafe fn receive_shared(self, context: u64, list: List) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.receive_one(list, |queue| queue.reserve_now(context, RequestType::Receive, false))
+                .unwrap_or_else(|| self.receive_any(context, list))
+        }
+    }
+
+    /// Posts a receive of one piece, if `reserve` has a slot for it.
+    #[inline(always)]
+    unsafe fn receive_one<'a, H: Hold<'a, Producer>>(
+        self,
+        list: List,
+        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
+    ) -> Option<Status> {
+        // SAFETY: passed on to the caller.
+        let core = unsafe { self.core() };
+        // SAFETY: as above.
+        let one = unsafe { list.only_below(&core.receive_bound)? };
+        let queue = core.receive.as_ref()?;
+        let place = reserve(queue)?;
+        let error = core.post_receive(slice::from_ref(one), place.ticket());
+        Some(place.settle(error))
+    }
+
+    /// The long way of [`Poster::receive`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn receive_any(self, context: u64, list: List) -> Status {
+        // SAFETY: passed on to the caller.
+        Status::of(unsafe { list.pieces().and_then(|sge| self.arc().receive_checked(context, sge)) })
+    }
+
+    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, on a
+    /// connected queue pair that is the thread's own and has room. What is called otherwise has its arguments in the order
+    /// that they come in from C, so that none must be moved.
+    #[inline(always)]
+    unsafe fn initiate(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        let usual = allowed(kind) & !op_flags::SILENT_SUCCESS;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if flags & !usual != 0 {
+                return self.initiate_otherwise(context, list, flags, kind, remote);
+            }
+            let one =
+                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, false));
+            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
+        }
+    }
+
+    /// As [`Poster::initiate`], with other flags.
+    #[inline(never)]
+    unsafe fn initiate_otherwise(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if flags & !allowed(kind) != 0 {
+                return list.pieces().err().unwrap_or(bad_flags(kind));
+            }
+            self.core().expect_silent();
+            let one =
+                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, true));
+            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
+        }
+    }
+
+    /// As [`Poster::initiate`], if the queue is not the thread's own.
+    #[inline(never)]
+    unsafe fn initiate_shared(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        let silent = flags & op_flags::SILENT_SUCCESS != 0;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let one = self
+                .initiate_one(list, flags, kind, remote, |queue| queue.reserve_now(context, kind, silent));
+            one.unwrap_or_else(|| self.initiate_any(context, list, flags, kind, remote))
+        }
+    }
+
+    /// Posts a request of one piece, if `reserve` has a slot for it.
+    #[inline(always)]
+    unsafe fn initiate_one<'a, H: Hold<'a, Producer>>(
+        self,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
+    ) -> Option<Status> {
+        // SAFETY: passed on to the caller.
+        let core = unsafe { self.core() };
+        // SAFETY: as above.
+        let one = unsafe { list.only_below(core.bound(flags & op_flags::INLINE != 0))? };
+        let place = reserve(&core.initiator)?;
+        let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
+        let error = request.post_whole(core, place.ticket());
+        Some(place.settle(error))
+    }
+
+    /// The long way of [`Poster::initiate`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn initiate_any(
+        self,
+        context: u64,
+        list: List,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        let posted = unsafe {
+            list.pieces()
+                .and_then(|sge| Initiation { kind, sge, flags, remote }.check_and_post(&self.arc(), context))
+        };
+        Status::of(posted)
+    }
+
+    /// A read without leave to have one outstanding.
+    #[cold]
+    #[inline(never)]
+    unsafe fn refuse_read(self, list: List, flags: u32) -> Status {
+        // SAFETY: passed on to the caller.
+        if let Err(status) = unsafe { list.pieces() } {
+            return status;
+        }
+        // SAFETY: as above.
+        match unsafe { self.core() } {
+            _ if flags & !RDMA_FLAGS != 0 => bad_flags(RequestType::Read),
+            core if core.was_connected() => Status::INVALID_DEVICE_REQUEST,
+            _ => Status::CONNECTION_INVALID,
+        }
+    }
+
+    /// The queue pair.
+    ///
+    /// # Safety
+    /// It must be alive.
+    #[inline(always)]
+    unsafe fn core<'a>(self) -> &'a Core {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// A reference of somebody else's.
+    ///
+    /// # Safety
+    /// As [`Poster::core`].
+    unsafe fn arc(self) -> ManuallyDrop<Arc<Core>> {
+        // SAFETY: the pointer came from an `Arc`, whose reference stays where it is.
+        ManuallyDrop::new(unsafe { Arc::from_raw(self.0.as_ptr()) })
+    }
+}
+
+/// The flags that a request may have.
+#[inline(always)]
+fn allowed(kind: RequestType) -> u32 {
+    if kind == RequestType::Send { SEND_FLAGS } else { RDMA_FLAGS }
+}
+
+/// What becomes of a request with others.
+fn bad_flags(kind: RequestType) -> Status {
+    if kind == RequestType::Send { Status::INVALID_PARAMETER_4 } else { Status::INVALID_PARAMETER_6 }
+}
