@@ -1,4 +1,4 @@
-//! Queue pairs: their making, their failing, and who is connected with them. Posting is in `work_request`.
+//! Queue pairs: their making, their failing, and who is connected with them. Posting is in `posting`.
 
 use crate::adapter::Adapter;
 use crate::completion_queue::CompletionQueue;
