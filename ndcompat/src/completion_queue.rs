@@ -4,7 +4,7 @@ mod notifying;
 
 use crate::adapter::Adapter;
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Held, Hold, Lock};
+use crate::lock::{CACHE_LINE, Held, Lock};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
@@ -251,38 +251,30 @@ impl Call<'_> {
 }
 
 impl Queue {
-    /// What is usual takes few instructions: the queue is the thread's own, and a few results are asked for.
+    /// Takes the successes of plain requests, if there are one or two, and leaves all else to others, which could do this, too:
+    /// what is usual takes few instructions, and calls nothing but the device.
     #[inline(always)]
     fn results(&self, results: &mut [Completion]) -> usize {
-        if results.len() <= BATCH
-            && let Some(poll) = self.poll.try_own()
-        {
-            self.results_up_to(poll, results, results.len())
-        } else {
-            self.results_shared(results)
+        let room = results.len();
+        if room > BATCH {
+            return self.results_of_many(results);
         }
+        self.results_up_to(results, room)
     }
 
     #[inline(never)]
-    fn results_shared(&self, results: &mut [Completion]) -> usize {
-        let room = results.len().min(BATCH);
-        match self.poll.try_own().map(Held::from).or_else(|| self.poll.try_lock()) {
-            Some(poll) => self.results_up_to(poll, results, room),
-            None => self.results_later(results),
-        }
+    fn results_of_many(&self, results: &mut [Completion]) -> usize {
+        self.results_up_to(results, BATCH)
     }
 
-    /// Takes the success of a plain request, if there is just one, and leaves all else to [`Queue::results_of_batch`] and
-    /// [`Queue::results_of_any`], which could do this, too: it calls nothing but the device, which is asked for `room` results.
+    /// As [`Queue::results`], with `room` for as many in the first place.
     #[inline(always)]
-    fn results_up_to<'a>(
-        &'a self,
-        mut poll: impl Hold<'a, Poll>,
-        results: &mut [Completion],
-        room: usize,
-    ) -> usize {
+    fn results_up_to(&self, results: &mut [Completion], room: usize) -> usize {
+        let Some(mut poll) = self.poll.try_lock() else {
+            return self.results_later(results);
+        };
         if poll.kept {
-            return self.results_of_stash(results, poll.into());
+            return self.results_of_stash(results, poll);
         }
         let mut call = Call { batch: [const { MaybeUninit::uninit() }; BATCH], results };
         // SAFETY: the queue lives as long as `cq`; there is room for so many.
@@ -307,7 +299,7 @@ impl Queue {
             taken = 1;
         }
         // SAFETY: the device has filled as many as it says.
-        unsafe { self.results_of_batch(&mut call, poll.into(), taken, found as usize) }
+        unsafe { self.results_of_batch(&mut call, poll, taken, found as usize) }
     }
 
     /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].

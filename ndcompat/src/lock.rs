@@ -4,14 +4,13 @@
 //! what a request cost. Here nobody sleeps until called: who finds the lock taken looks again, first at once, then after
 //! others have run. What the locks guard is short, so that is rare.
 //!
-//! Mostly one thread alone uses a queue. After a while the lock is that thread's own ([`Lock::try_own`]): it takes it by
-//! plain stores and loads, and not even one atomic instruction, which would take longer than all else that a request costs.
+//! Mostly one thread alone uses a queue. After a while the lock is that thread's own: it takes it by plain stores and loads, and not even one atomic instruction, which would take longer than all else that a request costs.
 //! Another thread that comes takes the favour away, once and for all, and pays for that with a barrier in all threads.
 
 use crate::membarrier;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
-use std::mem::{ManuallyDrop, offset_of};
+use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,7 +28,7 @@ const _: () = assert!(align_of::<Padded<u8>>() == CACHE_LINE && align_of::<Lock<
 /// A value that one thread at a time uses, on cache lines of its own.
 #[repr(C, align(64))]
 pub(crate) struct Lock<T> {
-    /// 1 while the owner has the lock by [`Lock::try_own`]. The first, so that its address is the lock's.
+    /// 1 while the owner has the lock as its own. The first, so that its address is the lock's.
     inside: AtomicU32,
     /// 1 while somebody has it otherwise.
     held: AtomicU32,
@@ -70,9 +69,6 @@ pub(crate) struct Held<'a, T> {
     taken: &'a AtomicU32,
 }
 
-/// The value, for its owner; as [`Held`], which it may become.
-pub(crate) struct Owned<'a, T>(&'a Lock<T>);
-
 /// A thread, as long as it lives.
 #[inline(always)]
 fn this_thread() -> usize {
@@ -105,12 +101,6 @@ impl<T> Lock<T> {
             trial: UnsafeCell::new(Trial { thread: 0, times: 0, enough, changes: 0 }),
             value: UnsafeCell::new(value),
         }
-    }
-
-    /// The value, if the lock is this thread's own. Not if the thread has it already.
-    #[inline(always)]
-    pub(crate) fn try_own(&self) -> Option<Owned<'_, T>> {
-        if self.enter() { Some(Owned(self)) } else { None }
     }
 
     /// Sets `inside` if this thread is the owner, and is it still then.
@@ -162,23 +152,37 @@ impl<T> Lock<T> {
     /// The value, once nobody else uses it.
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_, T> {
-        match self.try_own() {
-            Some(owned) => owned.into(),
-            None => self.try_lock().unwrap_or_else(|| self.wait()),
+        if self.enter() {
+            return Held { lock: self, taken: &self.inside };
         }
-    }
-
-    /// The value, if nobody else uses it; an owner is waited for. Better first see [`Lock::try_own`].
-    #[inline(always)]
-    pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
-        // One bit, so that x86 has one instruction for it.
-        if self.held.fetch_or(1, Ordering::Acquire) & 1 != 0 {
-            return None;
-        }
+        patiently(|| (self.held.load(Ordering::Relaxed) == 0 && self.take()).then_some(()));
         if self.owner.load(Ordering::Relaxed) != NOBODY {
             self.decide();
         }
-        Some(Held { lock: self, taken: &self.held })
+        Held { lock: self, taken: &self.held }
+    }
+
+    /// The value, if that takes but a moment: nobody else uses it, and it is clear whose own the lock is.
+    #[inline(always)]
+    pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
+        let taken = if self.enter() {
+            &self.inside
+        } else if !self.take() {
+            return None;
+        } else if self.owner.load(Ordering::Relaxed) != NOBODY {
+            self.held.store(0, Ordering::Release);
+            return None;
+        } else {
+            &self.held
+        };
+        Some(Held { lock: self, taken })
+    }
+
+    /// Sets `held`, if nobody has.
+    #[inline(always)]
+    fn take(&self) -> bool {
+        // One bit, so that x86 has one instruction for it.
+        self.held.fetch_or(1, Ordering::Acquire) & 1 == 0
     }
 
     /// Sees to whose own the lock is, or is to be; `held` is this thread's.
@@ -208,13 +212,6 @@ impl<T> Lock<T> {
             self.owner.store(owner, Ordering::Relaxed);
         }
     }
-
-    /// Takes the lock when it comes free.
-    #[cold]
-    #[inline(never)]
-    fn wait(&self) -> Held<'_, T> {
-        patiently(|| if self.held.load(Ordering::Relaxed) == 0 { self.try_lock() } else { None })
-    }
 }
 
 /// Asks until there is an answer. Who has the lock may have lost its processor, perhaps to this very thread, so the thread
@@ -233,19 +230,6 @@ fn patiently<R>(mut ask: impl FnMut() -> Option<R>) -> R {
             _ => std::thread::sleep(Duration::from_micros(50)),
         }
         looks = looks.saturating_add(1);
-    }
-}
-
-/// Either of them.
-pub(crate) trait Hold<'a, T: 'a>: DerefMut<Target = T> + Into<Held<'a, T>> {}
-
-impl<'a, T: 'a, H: DerefMut<Target = T> + Into<Held<'a, T>>> Hold<'a, T> for H {}
-
-impl<'a, T> From<Owned<'a, T>> for Held<'a, T> {
-    #[inline(always)]
-    fn from(owned: Owned<'a, T>) -> Held<'a, T> {
-        let lock = ManuallyDrop::new(owned).0;
-        Held { lock, taken: &lock.inside }
     }
 }
 
@@ -274,31 +258,6 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-impl<T> Deref for Owned<'_, T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: the lock is held.
-        unsafe { &*self.0.value.get() }
-    }
-}
-
-impl<T> DerefMut for Owned<'_, T> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held.
-        unsafe { &mut *self.0.value.get() }
-    }
-}
-
-impl<T> Drop for Owned<'_, T> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.0.inside.store(0, Ordering::Release);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +282,15 @@ mod tests {
         assert_eq!(*lock.lock(), 4 * TIMES);
     }
 
+    impl<T> Lock<T> {
+        /// Whether it is this thread's own.
+        fn is_own(&self) -> bool {
+            let own = self.enter();
+            self.inside.store(0, Ordering::Release);
+            own
+        }
+    }
+
     /// A lock that is this thread's own; none where the kernel has no barriers for it.
     fn own(value: usize) -> Option<Lock<usize>> {
         membarrier::prepare();
@@ -332,11 +300,11 @@ mod tests {
         }
         let lock = Lock::new(value, 3);
         for _ in 0..3 {
-            assert!(lock.try_own().is_none());
+            assert!(!lock.is_own());
             drop(lock.lock());
         }
         drop(lock.lock());
-        assert!(lock.try_own().is_some());
+        assert!(lock.is_own());
         Some(lock)
     }
 
@@ -345,22 +313,22 @@ mod tests {
         let Some(lock) = own(7) else { return };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(lock.try_own().is_none());
+                assert!(!lock.is_own());
                 *lock.lock() += 1;
             });
         });
-        assert!(lock.try_own().is_none());
+        assert!(!lock.is_own());
         for _ in 0..10 {
             assert_eq!(*lock.lock(), 8);
         }
-        assert!(lock.try_own().is_none(), "once and for all");
+        assert!(!lock.is_own(), "once and for all");
     }
 
     #[test]
     fn an_owner_takes_it_otherwise_too() {
         let Some(lock) = own(1) else { return };
         drop(lock.try_lock().unwrap());
-        *lock.try_own().unwrap() = 2;
+        *lock.try_lock().unwrap() = 2;
         assert_eq!(*lock.lock(), 2);
     }
 
@@ -377,7 +345,7 @@ mod tests {
         for _ in 0..10 {
             drop(lock.lock());
         }
-        assert!(lock.try_own().is_none());
+        assert!(!lock.is_own());
     }
 
     /// The owner and one that comes: every way that they may meet in, many times.
@@ -388,10 +356,7 @@ mod tests {
             let Some(lock) = own(0) else { return };
             let (ready, done) = (AtomicU32::new(0), AtomicU32::new(0));
             let add = || {
-                let mut value = match lock.try_own() {
-                    Some(owned) => Held::from(owned),
-                    None => lock.lock(),
-                };
+                let mut value = lock.lock();
                 let seen = *value;
                 std::hint::black_box(&mut *value);
                 *value = seen + 1;
@@ -422,13 +387,13 @@ mod tests {
     fn an_owner_that_sleeps_is_waited_for() {
         let Some(lock) = own(1) else { return };
         std::thread::scope(|scope| {
-            let mut held = lock.try_own().unwrap();
+            let mut held = lock.lock();
             scope.spawn(|| assert_eq!(*lock.lock(), 2));
             std::thread::sleep(Duration::from_millis(20));
             *held = 2;
             drop(held);
         });
-        assert!(lock.try_own().is_none());
+        assert!(!lock.is_own());
     }
 
     #[test]

@@ -3,9 +3,7 @@
 //! What is called for each request answers with a bare status, which is what goes back to C: results would have to be taken
 //! apart.
 
-use crate::lock::Hold;
 use crate::queue_pair::{Core, QueuePair};
-use crate::request_queue::{Place, Producer, RequestQueue};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::work_request::{Initiation, Remote};
@@ -194,36 +192,15 @@ impl Poster {
         let list = List { pieces, count };
         // SAFETY: passed on to the caller.
         unsafe {
-            self.receive_one(list, |queue| queue.reserve_own(context, RequestType::Receive, false))
-                .unwrap_or_else(|| self.receive_shared(context, list))
+            let core = self.core();
+            if let (Some(one), Some(queue)) = (list.only_below(&core.receive_bound), &*core.receive)
+                && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
+            {
+                let error = core.post_receive(slice::from_ref(one), place.ticket());
+                return place.settle(error);
+            }
+            self.receive_any(context, list)
         }
-    }
-
-    /// As [`Poster::receive`], if the queue is not the thread's own.
-    #[inline(never)]
-    unsafe fn receive_shared(self, context: u64, list: List) -> Status {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            self.receive_one(list, |queue| queue.reserve_now(context, RequestType::Receive, false))
-                .unwrap_or_else(|| self.receive_any(context, list))
-        }
-    }
-
-    /// Posts a receive of one piece, if `reserve` has a slot for it.
-    #[inline(always)]
-    unsafe fn receive_one<'a, H: Hold<'a, Producer>>(
-        self,
-        list: List,
-        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
-    ) -> Option<Status> {
-        // SAFETY: passed on to the caller.
-        let core = unsafe { self.core() };
-        // SAFETY: as above.
-        let one = unsafe { list.only_below(&core.receive_bound)? };
-        let queue = core.receive.as_ref()?;
-        let place = reserve(queue)?;
-        let error = core.post_receive(slice::from_ref(one), place.ticket());
-        Some(place.settle(error))
     }
 
     /// The long way of [`Poster::receive`].
@@ -235,8 +212,8 @@ impl Poster {
     }
 
     /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, on a
-    /// connected queue pair that is the thread's own and has room. What is called otherwise has its arguments in the order
-    /// that they come in from C, so that none must be moved.
+    /// connected queue pair that has room and nobody else posts to just then. What is called otherwise could do that, too, and
+    /// has its arguments in the order that they come in from C, so that none must be moved.
     #[inline(always)]
     unsafe fn initiate(
         self,
@@ -252,9 +229,7 @@ impl Poster {
             if flags & !usual != 0 {
                 return self.initiate_otherwise(context, list, flags, kind, remote);
             }
-            let one =
-                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, false));
-            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
+            self.initiate_now::<false>(context, list, flags, kind, remote)
         }
     }
 
@@ -274,15 +249,12 @@ impl Poster {
                 return list.pieces().err().unwrap_or(bad_flags(kind));
             }
             self.core().expect_silent();
-            let one =
-                self.initiate_one(list, flags, kind, remote, |queue| queue.reserve_own(context, kind, true));
-            one.unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
+            self.initiate_now::<true>(context, list, flags, kind, remote)
         }
     }
 
-    /// As [`Poster::initiate`], if the queue is not the thread's own.
-    #[inline(never)]
-    unsafe fn initiate_shared(
+    #[inline(always)]
+    unsafe fn initiate_now<const SILENT: bool>(
         self,
         context: u64,
         list: List,
@@ -290,33 +262,18 @@ impl Poster {
         kind: RequestType,
         remote: Remote,
     ) -> Status {
-        let silent = flags & op_flags::SILENT_SUCCESS != 0;
         // SAFETY: passed on to the caller.
         unsafe {
-            let one = self
-                .initiate_one(list, flags, kind, remote, |queue| queue.reserve_now(context, kind, silent));
-            one.unwrap_or_else(|| self.initiate_any(context, list, flags, kind, remote))
+            let core = self.core();
+            if let Some(one) = list.only_below(core.bound(flags & op_flags::INLINE != 0))
+                && let Some(place) = core.initiator.reserve_now(context, kind, SILENT)
+            {
+                let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
+                let error = request.post_whole(core, place.ticket());
+                return place.settle(error);
+            }
+            self.initiate_any(context, list, flags, kind, remote)
         }
-    }
-
-    /// Posts a request of one piece, if `reserve` has a slot for it.
-    #[inline(always)]
-    unsafe fn initiate_one<'a, H: Hold<'a, Producer>>(
-        self,
-        list: List,
-        flags: u32,
-        kind: RequestType,
-        remote: Remote,
-        reserve: impl FnOnce(&'a RequestQueue) -> Option<Place<H>>,
-    ) -> Option<Status> {
-        // SAFETY: passed on to the caller.
-        let core = unsafe { self.core() };
-        // SAFETY: as above.
-        let one = unsafe { list.only_below(core.bound(flags & op_flags::INLINE != 0))? };
-        let place = reserve(&core.initiator)?;
-        let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
-        let error = request.post_whole(core, place.ticket());
-        Some(place.settle(error))
     }
 
     /// The long way of [`Poster::initiate`].

@@ -9,7 +9,7 @@
 //! a line.
 
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Held, Hold, Lock, Owned, Padded};
+use crate::lock::{CACHE_LINE, Held, Lock, Padded};
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::types::{Completion, RequestType};
@@ -50,7 +50,7 @@ pub(crate) struct RequestQueue {
 }
 
 /// The posting end of the ring.
-pub(crate) struct Producer {
+struct Producer {
     head: u32,
     /// Where `head` may not go beyond without a closer look: at most the depth above `tail`, as it was once; no further
     /// than it is on a failed queue pair.
@@ -145,37 +145,10 @@ impl RequestQueue {
         UnsafeCell::raw_get(unsafe { self.slots.add(at) })
     }
 
-    /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d, if the queue is this
-    /// thread's own and has room; otherwise [`RequestQueue::reserve_now`] is to be asked.
-    #[inline(always)]
-    pub(crate) fn reserve_own(
-        &self,
-        context: u64,
-        kind: RequestType,
-        silent: bool,
-    ) -> Option<Place<Owned<'_, Producer>>> {
-        self.reserve_with(self.producer.try_own()?, context, kind, silent)
-    }
-
     /// As [`RequestQueue::reserve`], and none if that takes more than a moment.
     #[inline(always)]
-    pub(crate) fn reserve_now(
-        &self,
-        context: u64,
-        kind: RequestType,
-        silent: bool,
-    ) -> Option<Place<Held<'_, Producer>>> {
-        self.reserve_with(self.producer.try_lock()?, context, kind, silent)
-    }
-
-    #[inline(always)]
-    fn reserve_with<'a, H: Hold<'a, Producer>>(
-        &'a self,
-        mut producer: H,
-        context: u64,
-        kind: RequestType,
-        silent: bool,
-    ) -> Option<Place<H>> {
+    pub(crate) fn reserve_now(&self, context: u64, kind: RequestType, silent: bool) -> Option<Place<'_>> {
+        let mut producer = self.producer.try_lock()?;
         if producer.head == producer.end {
             let end = self.end();
             if producer.head == end || producer.flushing_from.is_some() {
@@ -199,7 +172,7 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
-    ) -> std::result::Result<Place<Held<'_, Producer>>, KeptBack> {
+    ) -> std::result::Result<Place<'_>, KeptBack> {
         let mut producer = self.producer.lock();
         let end = self.end();
         if producer.head == end {
@@ -227,13 +200,13 @@ impl RequestQueue {
     /// # Safety
     /// The slot must be free.
     #[inline(always)]
-    unsafe fn take<'a, H: Hold<'a, Producer>>(
-        &'a self,
-        mut producer: H,
+    unsafe fn take<'a>(
+        &self,
+        mut producer: Held<'a, Producer>,
         context: u64,
         kind: RequestType,
         silent: bool,
-    ) -> Place<H> {
+    ) -> Place<'a> {
         let head = producer.head;
         let slot = self.slot(head);
         // SAFETY: the slot is free, and the producer lock is held.
@@ -348,12 +321,12 @@ impl Slot {
 }
 
 /// A slot that is taken for a request; the queue is locked meanwhile.
-pub(crate) struct Place<H> {
-    producer: H,
+pub(crate) struct Place<'a> {
+    producer: Held<'a, Producer>,
     ticket: Ticket,
 }
 
-impl<'a, H: Hold<'a, Producer>> Place<H> {
+impl Place<'_> {
     #[inline(always)]
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
@@ -362,7 +335,7 @@ impl<'a, H: Hold<'a, Producer>> Place<H> {
     /// Keeps the slot if the device has taken the request; `error` is what it has answered.
     #[inline(always)]
     pub(crate) fn settle(self, error: i32) -> Status {
-        if error == 0 { Status::SUCCESS } else { refused(self.producer.into(), error) }
+        if error == 0 { Status::SUCCESS } else { refused(self.producer, error) }
     }
 }
 
