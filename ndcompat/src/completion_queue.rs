@@ -284,13 +284,14 @@ impl Queue {
             return 0;
         }
         // One or two are most probable: without a loop.
-        let mut taken = 0;
         // SAFETY: there are as many as are asked for.
-        if found <= 2 && unsafe { call.take(0) } {
-            if found == 1 {
-                poll.reaped += 1;
-                return 1;
-            }
+        if found == 1 && unsafe { call.take(0) } {
+            poll.reaped += 1;
+            return 1;
+        }
+        let mut taken = 0;
+        // SAFETY: as above.
+        if found == 2 && unsafe { call.take(0) } {
             // SAFETY: as above.
             if unsafe { call.take(1) } {
                 poll.reaped += 2;

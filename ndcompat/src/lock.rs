@@ -4,8 +4,9 @@
 //! what a request cost. Here nobody sleeps until called: who finds the lock taken looks again, first at once, then after
 //! others have run. What the locks guard is short, so that is rare.
 //!
-//! Mostly one thread alone uses a queue. After a while the lock is that thread's own: it takes it by plain stores and loads, and not even one atomic instruction, which would take longer than all else that a request costs.
-//! Another thread that comes takes the favour away, once and for all, and pays for that with a barrier in all threads.
+//! Mostly one thread alone uses a queue. After a while the lock is that thread's own: it takes it by plain stores and loads,
+//! without an atomic instruction, which would take longer than all else that a request costs. Another thread that comes takes
+//! the favour away, once and for all, and pays for that with a barrier in all threads.
 
 use crate::membarrier;
 use std::cell::UnsafeCell;

@@ -6,6 +6,7 @@
 use crate::queue_pair::{Core, QueuePair};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
+use crate::verbs::bindings::{IBV_SEND_INLINE, IBV_SEND_SIGNALED};
 use crate::work_request::{Initiation, Remote};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -193,8 +194,10 @@ impl Poster {
         // SAFETY: passed on to the caller.
         unsafe {
             let core = self.core();
-            if let (Some(one), Some(queue)) = (list.only_below(&core.receive_bound), &*core.receive)
-                && let Some(place) = queue.reserve_now(context, RequestType::Receive, false)
+            if let Some(one) = list.only_below(&core.receive_bound)
+                // Nothing is below the bound without one.
+                && let Some(place) =
+                    core.receive.as_ref().unwrap_unchecked().reserve_now(context, RequestType::Receive, false)
             {
                 let error = core.post_receive(slice::from_ref(one), place.ticket());
                 return place.settle(error);
@@ -211,7 +214,7 @@ impl Poster {
         Status::of(unsafe { list.pieces().and_then(|sge| self.arc().receive_checked(context, sge)) })
     }
 
-    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, on a
+    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, without a fence, on a
     /// connected queue pair that has room and nobody else posts to just then. What is called otherwise could do that, too, and
     /// has its arguments in the order that they come in from C, so that none must be moved.
     #[inline(always)]
@@ -223,7 +226,7 @@ impl Poster {
         kind: RequestType,
         remote: Remote,
     ) -> Status {
-        let usual = allowed(kind) & !op_flags::SILENT_SUCCESS;
+        let usual = if kind == RequestType::Read { 0 } else { op_flags::INLINE };
         // SAFETY: passed on to the caller.
         unsafe {
             if flags & !usual != 0 {
@@ -248,13 +251,15 @@ impl Poster {
             if flags & !allowed(kind) != 0 {
                 return list.pieces().err().unwrap_or(bad_flags(kind));
             }
-            self.core().expect_silent();
+            if flags & op_flags::SILENT_SUCCESS != 0 {
+                self.core().expect_silent();
+            }
             self.initiate_now::<true>(context, list, flags, kind, remote)
         }
     }
 
     #[inline(always)]
-    unsafe fn initiate_now<const SILENT: bool>(
+    unsafe fn initiate_now<const OTHER_FLAGS: bool>(
         self,
         context: u64,
         list: List,
@@ -265,11 +270,19 @@ impl Poster {
         // SAFETY: passed on to the caller.
         unsafe {
             let core = self.core();
+            let silent = OTHER_FLAGS && flags & op_flags::SILENT_SUCCESS != 0;
             if let Some(one) = list.only_below(core.bound(flags & op_flags::INLINE != 0))
-                && let Some(place) = core.initiator.reserve_now(context, kind, SILENT)
+                && let Some(place) = core.initiator.reserve_now(context, kind, silent)
             {
                 let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
-                let error = request.post_whole(core, place.ticket());
+                let ticket = place.ticket();
+                let verbs_flags = if OTHER_FLAGS {
+                    request.verbs_flags(ticket.signalled)
+                } else {
+                    // That flag or none.
+                    IBV_SEND_SIGNALED + flags / op_flags::INLINE * IBV_SEND_INLINE
+                };
+                let error = request.post_whole(core, ticket.wr_id, verbs_flags);
                 return place.settle(error);
             }
             self.initiate_any(context, list, flags, kind, remote)

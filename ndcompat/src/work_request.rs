@@ -162,14 +162,14 @@ impl Initiation<'_> {
         if self.kind == RequestType::Read && self.sge.len() as u32 > core.limits.device_read_sge {
             self.post_split_read(core, ticket)
         } else {
-            self.post_whole(core, ticket)
+            self.post_whole(core, ticket.wr_id, self.verbs_flags(ticket.signalled))
         }
     }
 
     #[inline(always)]
-    pub fn post_whole(&self, core: &Core, ticket: Ticket) -> i32 {
+    pub fn post_whole(&self, core: &Core, wr_id: u64, verbs_flags: u32) -> i32 {
         let mut wr = MaybeUninit::<ibv_send_wr>::uninit();
-        self.fill(&mut wr, self.sge, 0, ticket.wr_id, ticket.signalled);
+        self.fill(&mut wr, self.sge, 0, wr_id, verbs_flags);
         let mut bad = MaybeUninit::uninit();
         // SAFETY: the queue pair lives, the request is well-formed; its memory is the caller's promise.
         errno(unsafe { ops::post_send(core.qp.as_ptr(), wr.as_mut_ptr(), bad.as_mut_ptr()) })
@@ -186,7 +186,8 @@ impl Initiation<'_> {
         // From the last to the first, each with the address of the one after it.
         for (wr, piece) in chain.iter_mut().rev().zip(pieces.rev()) {
             left -= piece.iter().map(|sge| u64::from(sge.length)).sum::<u64>();
-            self.fill(wr, piece, left, ticket.wr_id, ticket.signalled && next.is_null());
+            let verbs_flags = self.verbs_flags(ticket.signalled && next.is_null());
+            self.fill(wr, piece, left, ticket.wr_id, verbs_flags);
             // SAFETY: filled above; the chain does not move any more.
             unsafe { (&raw mut (*wr.as_mut_ptr()).next).write(next) };
             next = wr.as_mut_ptr();
@@ -196,12 +197,24 @@ impl Initiation<'_> {
         errno(unsafe { ops::post_send(core.qp.as_ptr(), next, &mut bad) })
     }
 
+    /// What verbs calls the flags.
+    #[inline(always)]
+    pub fn verbs_flags(&self, signalled: bool) -> u32 {
+        // Sound flags are a place in the table.
+        let verbs_flags = u32::from(VERBS_FLAGS[self.flags as usize % VERBS_FLAGS.len()]);
+        if signalled { verbs_flags } else { verbs_flags & !IBV_SEND_SIGNALED }
+    }
+
     /// Writes all fields that the operation has; the device looks at no others.
     #[inline(always)]
-    fn fill(&self, wr: &mut MaybeUninit<ibv_send_wr>, sge: &[Sge], offset: u64, wr_id: u64, signalled: bool) {
-        // Sound flags are a place in the table.
-        let send_flags = u32::from(VERBS_FLAGS[self.flags as usize % VERBS_FLAGS.len()]);
-        let send_flags = if signalled { send_flags } else { send_flags & !IBV_SEND_SIGNALED };
+    fn fill(
+        &self,
+        wr: &mut MaybeUninit<ibv_send_wr>,
+        sge: &[Sge],
+        offset: u64,
+        wr_id: u64,
+        verbs_flags: u32,
+    ) {
         let opcode = match self.kind {
             RequestType::Send | RequestType::Receive => IBV_WR_SEND,
             RequestType::Read => IBV_WR_RDMA_READ,
@@ -215,7 +228,7 @@ impl Initiation<'_> {
             (&raw mut (*wr).sg_list).write(sge.as_ptr().cast_mut().cast());
             (&raw mut (*wr).num_sge).write(sge.len() as i32);
             (&raw mut (*wr).opcode).write(opcode);
-            (&raw mut (*wr).send_flags).write(send_flags);
+            (&raw mut (*wr).send_flags).write(verbs_flags);
             if opcode != IBV_WR_SEND {
                 (&raw mut (*wr).wr.rdma.remote_addr).write(self.remote.address.wrapping_add(offset));
                 (&raw mut (*wr).wr.rdma.rkey).write(u32::from_be(self.remote.token));
