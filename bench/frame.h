@@ -170,15 +170,7 @@ struct usage
     uint64_t calls;
     uint64_t switches;
     uint64_t elsewhere;
-    uint64_t processor; /* the time that this thread has had of a processor */
 };
-
-static uint64_t processor_now(void)
-{
-    struct timespec thread;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &thread);
-    return (uint64_t)thread.tv_sec * 1000000000 + (uint64_t)thread.tv_nsec;
-}
 
 static int call_counter = -1;
 
@@ -206,7 +198,6 @@ static struct usage usage_now(void)
     {
         CHECK(read(call_counter, &usage.calls, sizeof(usage.calls)) == sizeof(usage.calls));
     }
-    usage.processor = processor_now();
     usage.time = now();
     return usage;
 }
@@ -216,8 +207,7 @@ static struct usage usage_since(struct usage before)
 {
     struct usage after = usage_now(), again = usage_now();
     return (struct usage){after.time - before.time, after.calls - before.calls - (again.calls - after.calls),
-                          after.switches - before.switches, after.elsewhere - before.elsewhere,
-                          after.processor - before.processor - (again.processor - after.processor)};
+                          after.switches - before.switches, after.elsewhere - before.elsewhere};
 }
 
 struct memory
@@ -273,9 +263,9 @@ static void print_latency(uint64_t *times, uint32_t count, unsigned parts, struc
 {
     qsort(times, count, sizeof(*times), by_value);
     double unit = 1000.0 * parts;
-    printf("{\"value\": %.4f, \"calls\": %.3f, \"switches\": %.3f, \"elsewhere\": %.1f, \"processor\": %.1f}\n",
+    printf("{\"value\": %.4f, \"calls\": %.3f, \"switches\": %.3f, \"elsewhere\": %.1f}\n",
            (double)times[count / 2] / unit, (double)used.calls / count, (double)used.switches / count,
-           (double)used.elsewhere * 1e9 / (double)used.time, (double)used.processor / count);
+           (double)used.elsewhere * 1e9 / (double)used.time);
     fflush(stdout);
 }
 
@@ -287,7 +277,9 @@ struct effort
 
 static struct effort effort_now(void)
 {
-    return (struct effort){now(), processor_now()};
+    struct timespec thread;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &thread);
+    return (struct effort){now(), (uint64_t)thread.tv_sec * 1000000000 + (uint64_t)thread.tv_nsec};
 }
 
 static void print_rate(uint64_t count, struct effort before)
