@@ -281,6 +281,7 @@ impl Queue {
         let found = unsafe { self.raw.poll(call.batch.get_unchecked_mut(..room)) };
         if found <= 0 {
             // A queue that cannot be polled has failed, which its asynchronous event tells.
+            poll.found_empty();
             return 0;
         }
         // One or two are most probable: without a loop.
@@ -342,7 +343,10 @@ impl Queue {
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         let room = (results.len() - taken).min(BATCH);
         match self.cq.poll(&mut batch[..room]).unwrap_or_default() {
-            [] => taken,
+            [] => {
+                poll.found_empty();
+                taken
+            }
             found => self.results_of_any(results, poll, taken, found),
         }
     }
@@ -377,6 +381,7 @@ impl Queue {
                 taken += 1;
             });
             if found < room {
+                poll.found_empty();
                 if poll.has_leftovers() {
                     poll.settle_empty(&self.cq);
                     taken += poll.take_stashed(&mut results[taken..]);
@@ -404,6 +409,9 @@ impl Queue {
     fn collect(&self, poll: &mut Poll) {
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         let found = self.cq.poll(&mut batch).unwrap_or_default();
+        if found.is_empty() {
+            poll.found_empty();
+        }
         if !found.is_empty() || poll.kept {
             self.collect_all(poll, found);
         }

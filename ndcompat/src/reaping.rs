@@ -29,7 +29,8 @@ pub(crate) struct Poll {
     pub failure: bool,
     /// Visible results taken from the device, ever.
     pub reaped: u64,
-    /// How many that were when the result after them, which the device still had, completed a notification.
+    /// How many that were when the result after them, which the device still had, completed a notification. Void once the
+    /// device has had none, or else what comes then would be taken for the one that was announced.
     announced_after: Option<u64>,
     /// To be run once the lock is free.
     pub after: Aftermath,
@@ -182,6 +183,12 @@ impl Poll {
     /// The first result that the device has completes a notification. There is nothing in the stash.
     pub fn announce_first(&mut self) {
         self.announced_after = Some(self.reaped);
+    }
+
+    /// The device had nothing: its event was late, or of nothing that users are to see.
+    #[inline(always)]
+    pub fn found_empty(&mut self) {
+        self.announced_after = None;
     }
 
     /// Puts what users are to see of the completions `found` into the stash.

@@ -4,7 +4,7 @@
 //! pairs of one process reach each other, requests complete within the call that posts them, connections follow the rules
 //! of the InfiniBand connection manager. It has one network interface of its own ([`ADDRESS`]), so it needs none of
 //! the machine. And it does what real devices do only on bad days, when told to ([`fail`], [`stall`], [`complete_with`],
-//! [`replace_event`], [`raise_async`], [`remove_device`]).
+//! [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]).
 //!
 //! A test program that links this crate, and whatever that loads, gets these functions instead of the real ones: those of
 //! the program come first. Other programs can have it by `LD_PRELOAD`.
@@ -23,7 +23,7 @@ mod queue_pair;
 mod queues;
 
 pub use cm_id::{raise_event, remove_device};
-pub use device::{ADDRESS, ADDRESS6, NAME, raise_async};
+pub use device::{ADDRESS, ADDRESS6, NAME, raise_async, raise_completion_event};
 pub use faults::{CmEvent, Side, complete_with, fail, pending, replace_event, stall};
 pub use null::complete_at_once;
 
