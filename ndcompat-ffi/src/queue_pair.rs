@@ -5,7 +5,7 @@ use crate::guid::{Guid, IID_IND2QueuePair};
 use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
 use ndcompat::types::Sge;
-use ndcompat::{Poster, Status};
+use ndcompat::{Poster, SgeList, Status};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ unsafe extern "C" fn send(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe { poster(this).send(context as u64, sge, count, flags).0 }
+    unsafe { poster(this).send(context as u64, SgeList::new(sge, count), flags).0 }
 }
 
 unsafe extern "C" fn receive(
@@ -92,7 +92,7 @@ unsafe extern "C" fn receive(
     count: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe { poster(this).receive(context as u64, sge, count).0 }
+    unsafe { poster(this).receive(context as u64, SgeList::new(sge, count)).0 }
 }
 
 unsafe extern "C" fn bind(
@@ -137,7 +137,7 @@ unsafe extern "C" fn read(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe { poster(this).read(context as u64, sge, count, address, token, flags).0 }
+    unsafe { poster(this).read(context as u64, SgeList::new(sge, count), address, token, flags).0 }
 }
 
 unsafe extern "C" fn write(
@@ -150,5 +150,5 @@ unsafe extern "C" fn write(
     flags: u32,
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
-    unsafe { poster(this).write(context as u64, sge, count, address, token, flags).0 }
+    unsafe { poster(this).write(context as u64, SgeList::new(sge, count), address, token, flags).0 }
 }

@@ -3,10 +3,9 @@
 use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
 use crate::guid::{Guid, IID_IND2Overlapped, IID_IND2SharedReceiveQueue};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
-use ndcompat::Status;
 use ndcompat::types::Sge;
+use ndcompat::{SgeList, Status};
 use std::ffi::c_void;
-use std::slice;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
@@ -86,15 +85,6 @@ unsafe extern "C" fn notify(this: *mut c_void, ov: *mut Overlapped) -> HResult {
     })
 }
 
-/// The caller's scatter/gather list; a list without a pointer is empty, or an error.
-unsafe fn list<'a>(sge: *const Sge, count: u32) -> Option<&'a [Sge]> {
-    if sge.is_null() {
-        return if count == 0 { Some(&[]) } else { None };
-    }
-    // SAFETY: the caller's array.
-    Some(unsafe { slice::from_raw_parts(sge, count as usize) })
-}
-
 unsafe extern "C" fn receive(
     this: *mut c_void,
     context: *mut c_void,
@@ -103,7 +93,7 @@ unsafe extern "C" fn receive(
 ) -> HResult {
     // SAFETY: the object itself; list and memory are the caller's promise.
     unsafe {
-        let Some(sge) = list(sge, count) else { return Status::INVALID_PARAMETER_2.0 };
-        status(inner(this).receive(context as u64, sge))
+        let pieces = SgeList::new(sge, count).pieces();
+        status(pieces.and_then(|sge| inner(this).receive(context as u64, sge)))
     }
 }

@@ -4,6 +4,7 @@
 //! apart.
 
 use crate::queue_pair::{Core, QueuePair};
+use crate::scatter_gather::SgeList;
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::bindings::{IBV_SEND_INLINE, IBV_SEND_SIGNALED};
@@ -12,7 +13,6 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Flags of a send.
 const SEND_FLAGS: u32 =
@@ -20,48 +20,7 @@ const SEND_FLAGS: u32 =
 /// Flags of a read or write. A read ignores `INLINE`, which programs leave set.
 const RDMA_FLAGS: u32 = op_flags::SILENT_SUCCESS | op_flags::READ_FENCE | op_flags::INLINE;
 
-/// A scatter/gather list as C passes it.
-#[derive(Clone, Copy)]
-struct List {
-    pieces: *const Sge,
-    count: u32,
-}
-
-impl List {
-    fn new(sge: &[Sge]) -> List {
-        // More than a device takes is too many, whatever the number.
-        List { pieces: sge.as_ptr(), count: sge.len().try_into().unwrap_or(u32::MAX) }
-    }
-
-    /// The only piece, if it is shorter than the `bound`.
-    ///
-    /// In this order, so that compilers let each test be a branch: together the first and the last would take longer.
-    #[inline(always)]
-    unsafe fn only_below<'a>(self, bound: &AtomicU64) -> Option<&'a Sge> {
-        if self.count != 1 {
-            return None;
-        }
-        let bound = bound.load(Ordering::Relaxed);
-        // SAFETY: the caller's list.
-        let one = unsafe { self.pieces.as_ref()? };
-        if u64::from(one.length) < bound { Some(one) } else { None }
-    }
-
-    /// The pieces. A list without a pointer is empty, or an error.
-    unsafe fn pieces<'a>(self) -> Result<&'a [Sge]> {
-        if self.count == 0 {
-            return Ok(&[]);
-        }
-        if self.pieces.is_null() {
-            return Err(Status::INVALID_PARAMETER_2);
-        }
-        // SAFETY: the caller's list.
-        Ok(unsafe { slice::from_raw_parts(self.pieces, self.count as usize) })
-    }
-}
-
-/// Posts to a queue pair that somebody else keeps: for the data path, a step less. As in C, a list is a pointer, which is
-/// `ND_INVALID_PARAMETER_2` if it is null, and a number of pieces.
+/// Posts to a queue pair that somebody else keeps: for the data path, a step less.
 #[derive(Clone, Copy)]
 pub struct Poster(NonNull<Core>);
 
@@ -82,9 +41,8 @@ impl QueuePair {
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes (with `INLINE`: during the call).
     pub unsafe fn send(&self, context: u64, sge: &[Sge], flags: u32) -> Result<()> {
-        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.poster().send(context, pieces, count, flags) }.ok()
+        unsafe { self.poster().send(context, sge.into(), flags) }.ok()
     }
 
     /// Writes `sge` to the peer's memory (`Write`).
@@ -99,9 +57,8 @@ impl QueuePair {
         token: u32,
         flags: u32,
     ) -> Result<()> {
-        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.poster().write(context, pieces, count, address, token, flags) }.ok()
+        unsafe { self.poster().write(context, sge.into(), address, token, flags) }.ok()
     }
 
     /// Reads the peer's memory into `sge` (`Read`). A connection without an outbound read limit refuses
@@ -110,9 +67,8 @@ impl QueuePair {
     /// # Safety
     /// As [`QueuePair::send`]; the memory is written to.
     pub unsafe fn read(&self, context: u64, sge: &[Sge], address: u64, token: u32, flags: u32) -> Result<()> {
-        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.poster().read(context, pieces, count, address, token, flags) }.ok()
+        unsafe { self.poster().read(context, sge.into(), address, token, flags) }.ok()
     }
 
     /// Offers `sge` to the peer's next send (`Receive`). Legal in any state, but not with a shared receive queue
@@ -121,9 +77,8 @@ impl QueuePair {
     /// # Safety
     /// The memory named in `sge` must stay valid until the request completes; it is written to.
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
-        let List { pieces, count } = List::new(sge);
         // SAFETY: passed on to the caller.
-        unsafe { self.poster().receive(context, pieces, count) }.ok()
+        unsafe { self.poster().receive(context, sge.into()) }.ok()
     }
 }
 
@@ -133,8 +88,7 @@ impl Poster {
     /// # Safety
     /// The queue pair must be alive, and the list be one; otherwise as there.
     #[inline(always)]
-    pub unsafe fn send(self, context: u64, pieces: *const Sge, count: u32, flags: u32) -> Status {
-        let list = List { pieces, count };
+    pub unsafe fn send(self, context: u64, list: SgeList, flags: u32) -> Status {
         // SAFETY: passed on to the caller.
         unsafe { self.initiate(context, list, flags, RequestType::Send, Remote::default()) }
     }
@@ -144,16 +98,7 @@ impl Poster {
     /// # Safety
     /// As [`Poster::send`].
     #[inline(always)]
-    pub unsafe fn write(
-        self,
-        context: u64,
-        pieces: *const Sge,
-        count: u32,
-        address: u64,
-        token: u32,
-        flags: u32,
-    ) -> Status {
-        let list = List { pieces, count };
+    pub unsafe fn write(self, context: u64, list: SgeList, address: u64, token: u32, flags: u32) -> Status {
         // SAFETY: passed on to the caller.
         unsafe { self.initiate(context, list, flags, RequestType::Write, Remote { address, token }) }
     }
@@ -163,16 +108,7 @@ impl Poster {
     /// # Safety
     /// As [`Poster::send`].
     #[inline(always)]
-    pub unsafe fn read(
-        self,
-        context: u64,
-        pieces: *const Sge,
-        count: u32,
-        address: u64,
-        token: u32,
-        flags: u32,
-    ) -> Status {
-        let list = List { pieces, count };
+    pub unsafe fn read(self, context: u64, list: SgeList, address: u64, token: u32, flags: u32) -> Status {
         // SAFETY: passed on to the caller.
         unsafe {
             if !self.core().may_read() {
@@ -189,13 +125,11 @@ impl Poster {
     /// # Safety
     /// As [`Poster::send`].
     #[inline(always)]
-    pub unsafe fn receive(self, context: u64, pieces: *const Sge, count: u32) -> Status {
-        let list = List { pieces, count };
-        // SAFETY: passed on to the caller.
+    pub unsafe fn receive(self, context: u64, list: SgeList) -> Status {
+        // SAFETY: passed on to the caller; without a queue of receives the bound is 0, which no piece is below.
         unsafe {
             let core = self.core();
             if let Some(one) = list.only_below(&core.receive_bound)
-                // Nothing is below the bound without one.
                 && let Some(place) =
                     core.receive.as_ref().unwrap_unchecked().reserve_now(context, RequestType::Receive, false)
             {
@@ -209,19 +143,19 @@ impl Poster {
     /// The long way of [`Poster::receive`].
     #[cold]
     #[inline(never)]
-    unsafe fn receive_any(self, context: u64, list: List) -> Status {
+    unsafe fn receive_any(self, context: u64, list: SgeList) -> Status {
         // SAFETY: passed on to the caller.
         Status::of(unsafe { list.pieces().and_then(|sge| self.arc().receive_checked(context, sge)) })
     }
 
-    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, without a fence, on a
-    /// connected queue pair that has room and nobody else posts to just then. What is called otherwise could do that, too, and
-    /// has its arguments in the order that they come in from C, so that none must be moved.
+    /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, without
+    /// a fence, on a connected queue pair that has room and nobody else posts to just then. What is called otherwise could do
+    /// that, too, and has its arguments in the order that they come in from C, so that none must be moved.
     #[inline(always)]
     unsafe fn initiate(
         self,
         context: u64,
-        list: List,
+        list: SgeList,
         flags: u32,
         kind: RequestType,
         remote: Remote,
@@ -241,7 +175,7 @@ impl Poster {
     unsafe fn initiate_otherwise(
         self,
         context: u64,
-        list: List,
+        list: SgeList,
         flags: u32,
         kind: RequestType,
         remote: Remote,
@@ -262,7 +196,7 @@ impl Poster {
     unsafe fn initiate_now<const OTHER_FLAGS: bool>(
         self,
         context: u64,
-        list: List,
+        list: SgeList,
         flags: u32,
         kind: RequestType,
         remote: Remote,
@@ -295,7 +229,7 @@ impl Poster {
     unsafe fn initiate_any(
         self,
         context: u64,
-        list: List,
+        list: SgeList,
         flags: u32,
         kind: RequestType,
         remote: Remote,
@@ -311,7 +245,7 @@ impl Poster {
     /// A read without leave to have one outstanding.
     #[cold]
     #[inline(never)]
-    unsafe fn refuse_read(self, list: List, flags: u32) -> Status {
+    unsafe fn refuse_read(self, list: SgeList, flags: u32) -> Status {
         // SAFETY: passed on to the caller.
         if let Err(status) = unsafe { list.pieces() } {
             return status;

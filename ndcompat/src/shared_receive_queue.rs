@@ -3,10 +3,10 @@
 use crate::adapter::Adapter;
 use crate::overlapped_file::AdapterFile;
 use crate::removal::Removable;
+use crate::scatter_gather;
 use crate::status::{Result, Status};
 use crate::types::Sge;
 use crate::verbs::{self, bindings::*, errno, ops};
-use crate::work_request::check_list;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use win32::io::{Canceller, File, Overlapped, Request, Which};
@@ -114,7 +114,7 @@ impl SharedReceiveQueue {
     pub unsafe fn receive(&self, context: u64, sge: &[Sge]) -> Result<()> {
         let shared = &self.shared;
         let limits = shared.file.adapter().limits();
-        check_list(sge, shared.max_sge, limits.info.max_transfer_length.into())?;
+        scatter_gather::check(sge, shared.max_sge, limits.info.max_transfer_length.into())?;
         let sge = if sge.is_empty() { limits.quirks.empty_list() } else { sge };
         let mut state = shared.lock();
         if state.outstanding() >= state.depth {

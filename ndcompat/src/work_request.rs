@@ -3,15 +3,13 @@
 use crate::limits::MAX_SGE;
 use crate::queue_pair::Core;
 use crate::request_queue::{KeptBack, Ticket};
+use crate::scatter_gather::{self, Gathered};
 use crate::status::{Result, Status};
 use crate::types::{RequestType, Sge, op_flags};
 use crate::verbs::{bindings::*, errno, ops};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
-
-/// The most that any device takes inline, and so the most that is gathered on the stack.
-const MAX_INLINE: usize = 1024;
 
 /// What verbs calls the flags of a request whose success is to be reported.
 const VERBS_FLAGS: [u8; 64] = {
@@ -52,7 +50,7 @@ impl Core {
 
     pub(crate) fn receive_checked(self: &Arc<Self>, context: u64, sge: &[Sge]) -> Result<()> {
         let Some(queue) = &*self.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
-        check_list(sge, self.limits.max_receive_sge, self.limits.max_transfer)?;
+        scatter_gather::check(sge, self.limits.max_receive_sge, self.limits.max_transfer)?;
         let sge = if sge.is_empty() { self.limits.empty_list } else { sge };
         match queue.reserve(context, RequestType::Receive, false) {
             Ok(place) => {
@@ -136,18 +134,18 @@ impl Initiation<'_> {
             return Err(Status::CONNECTION_INVALID);
         }
         let limits = &core.limits;
-        let mut gathered = MaybeUninit::<[u8; MAX_INLINE]>::uninit();
+        let mut gathered = Gathered::uninit();
         let mut one = [Sge::default()];
         let mut sge = self.sge;
         if self.flags & op_flags::INLINE != 0 {
-            let length = check_list(sge, u32::MAX, limits.max_inline.into())?;
+            let length = scatter_gather::check(sge, u32::MAX, limits.max_inline.into())?;
             if sge.len() as u32 > limits.max_initiator_sge {
                 // SAFETY: the caller vouches for the pieces; together they fit, since no device takes more inline.
-                one[0] = unsafe { gather(sge, &mut gathered, length as u32) };
+                one[0] = unsafe { scatter_gather::gather(sge, &mut gathered, length as u32) };
                 sge = &one;
             }
         } else {
-            check_list(sge, limits.max_initiator_sge, limits.max_transfer)?;
+            scatter_gather::check(sge, limits.max_initiator_sge, limits.max_transfer)?;
         }
         if sge.is_empty() {
             sge = limits.empty_list;
@@ -235,31 +233,4 @@ impl Initiation<'_> {
             }
         }
     }
-}
-
-/// Checks a scatter/gather list; returns the bytes in it.
-pub(crate) fn check_list(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
-    if sge.len() > max_sge as usize {
-        return Err(Status::DATA_OVERRUN);
-    }
-    let bytes = sge.iter().map(|sge| u64::from(sge.length)).sum();
-    if bytes > max_bytes { Err(Status::BUFFER_OVERFLOW) } else { Ok(bytes) }
-}
-
-/// Copies the pieces of an inline request together, for a queue pair that takes fewer pieces.
-///
-/// # Safety
-/// The pieces must be readable and be `length` bytes in all, no more than `MAX_INLINE`.
-#[cold]
-unsafe fn gather(pieces: &[Sge], into: &mut MaybeUninit<[u8; MAX_INLINE]>, length: u32) -> Sge {
-    let start = into.as_mut_ptr().cast::<u8>();
-    let mut at = start;
-    for piece in pieces {
-        // SAFETY: the caller's promise.
-        unsafe {
-            at.copy_from_nonoverlapping(piece.buffer as *const u8, piece.length as usize);
-            at = at.add(piece.length as usize);
-        }
-    }
-    Sge { buffer: start as u64, length, token: 0 }
 }
