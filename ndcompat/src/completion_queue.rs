@@ -4,7 +4,7 @@ mod notifying;
 
 use crate::adapter::Adapter;
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Held, Lock};
+use crate::lock::{CACHE_LINE, Held, Lock, Own, Shared as SharedWay, Way};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
@@ -270,11 +270,29 @@ impl Queue {
     /// As [`Queue::results`], with `room` for as many in the first place.
     #[inline(always)]
     fn results_up_to(&self, results: &mut [Completion], room: usize) -> usize {
-        let Some(mut poll) = self.poll.try_lock() else {
-            return self.results_later(results);
-        };
+        match Own::take(&self.poll) {
+            Some(poll) => self.results_with(poll, results, room),
+            None => self.results_shared(results, room),
+        }
+    }
+
+    #[inline(never)]
+    fn results_shared(&self, results: &mut [Completion], room: usize) -> usize {
+        match SharedWay::take(&self.poll) {
+            Some(poll) => self.results_with(poll, results, room),
+            None => self.results_later(results),
+        }
+    }
+
+    #[inline(always)]
+    fn results_with<'a, W: Way<'a>>(
+        &'a self,
+        mut poll: Held<'a, Poll, W>,
+        results: &mut [Completion],
+        room: usize,
+    ) -> usize {
         if poll.kept {
-            return self.results_of_stash(results, poll);
+            return self.results_of_stash(results, poll.into_either());
         }
         let mut call = Call { batch: [const { MaybeUninit::uninit() }; BATCH], results };
         // SAFETY: the queue lives as long as `cq`; there is room for so many.
@@ -301,7 +319,7 @@ impl Queue {
             taken = 1;
         }
         // SAFETY: the device has filled as many as it says.
-        unsafe { self.results_of_batch(&mut call, poll, taken, found as usize) }
+        unsafe { self.results_of_batch(&mut call, poll.into_either(), taken, found as usize) }
     }
 
     /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].

@@ -11,7 +11,7 @@
 use crate::membarrier;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
-use std::mem::offset_of;
+use std::mem::{ManuallyDrop, offset_of};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -64,10 +64,79 @@ const MANY: u8 = 16;
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// The value, for as long as this lives.
-pub(crate) struct Held<'a, T> {
+pub(crate) struct Held<'a, T, W: Way<'a> = Either<'a>> {
     lock: &'a Lock<T>,
+    way: W,
+}
+
+/// How a lock is taken and given back. Where that is known to the compiler, it saves instructions.
+pub(crate) trait Way<'a>: Sized {
+    /// Takes the lock, if that takes but a moment: nobody else has it, and it is clear whose own it is.
+    fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Self>>;
+
     /// What says that the lock is taken.
-    taken: &'a AtomicU32,
+    fn taken<T>(&self, lock: &'a Lock<T>) -> &'a AtomicU32;
+}
+
+/// By its owner, as its own.
+pub(crate) struct Own;
+
+impl<'a> Way<'a> for Own {
+    #[inline(always)]
+    fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Own>> {
+        lock.enter().then(|| Held { lock, way: Own })
+    }
+
+    #[inline(always)]
+    fn taken<T>(&self, lock: &'a Lock<T>) -> &'a AtomicU32 {
+        &lock.inside
+    }
+}
+
+/// By anybody, as nobody's own.
+pub(crate) struct Shared;
+
+impl<'a> Way<'a> for Shared {
+    #[inline(always)]
+    fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Shared>> {
+        if !lock.set_held() {
+            return None;
+        }
+        if lock.owner.load(Ordering::Relaxed) != NOBODY {
+            lock.held.store(0, Ordering::Release);
+            return None;
+        }
+        Some(Held { lock, way: Shared })
+    }
+
+    #[inline(always)]
+    fn taken<T>(&self, lock: &'a Lock<T>) -> &'a AtomicU32 {
+        &lock.held
+    }
+}
+
+/// One of both; knows what says that the lock is taken.
+pub(crate) struct Either<'a>(&'a AtomicU32);
+
+impl<'a> Way<'a> for Either<'a> {
+    #[inline(always)]
+    fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Either<'a>>> {
+        Own::take(lock).map(Held::into_either).or_else(|| Shared::take(lock).map(Held::into_either))
+    }
+
+    #[inline(always)]
+    fn taken<T>(&self, _lock: &'a Lock<T>) -> &'a AtomicU32 {
+        self.0
+    }
+}
+
+impl<'a, T, W: Way<'a>> Held<'a, T, W> {
+    /// The same, for those who do not know the way.
+    #[inline(always)]
+    pub(crate) fn into_either(self) -> Held<'a, T> {
+        let held = ManuallyDrop::new(self);
+        Held { lock: held.lock, way: Either(held.way.taken(held.lock)) }
+    }
 }
 
 /// A thread, as long as it lives.
@@ -154,34 +223,18 @@ impl<T> Lock<T> {
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_, T> {
         if self.enter() {
-            return Held { lock: self, taken: &self.inside };
+            return Held { lock: self, way: Either(&self.inside) };
         }
-        patiently(|| (self.held.load(Ordering::Relaxed) == 0 && self.take()).then_some(()));
+        patiently(|| (self.held.load(Ordering::Relaxed) == 0 && self.set_held()).then_some(()));
         if self.owner.load(Ordering::Relaxed) != NOBODY {
             self.decide();
         }
-        Held { lock: self, taken: &self.held }
-    }
-
-    /// The value, if that takes but a moment: nobody else uses it, and it is clear whose own the lock is.
-    #[inline(always)]
-    pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
-        let taken = if self.enter() {
-            &self.inside
-        } else if !self.take() {
-            return None;
-        } else if self.owner.load(Ordering::Relaxed) != NOBODY {
-            self.held.store(0, Ordering::Release);
-            return None;
-        } else {
-            &self.held
-        };
-        Some(Held { lock: self, taken })
+        Held { lock: self, way: Either(&self.held) }
     }
 
     /// Sets `held`, if nobody has.
     #[inline(always)]
-    fn take(&self) -> bool {
+    fn set_held(&self) -> bool {
         // One bit, so that x86 has one instruction for it.
         self.held.fetch_or(1, Ordering::Acquire) & 1 == 0
     }
@@ -234,7 +287,7 @@ fn patiently<R>(mut ask: impl FnMut() -> Option<R>) -> R {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<'a, T, W: Way<'a>> Deref for Held<'a, T, W> {
     type Target = T;
 
     #[inline(always)]
@@ -244,7 +297,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<'a, T, W: Way<'a>> DerefMut for Held<'a, T, W> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the lock is held.
@@ -252,10 +305,10 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<'a, T, W: Way<'a>> Drop for Held<'a, T, W> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.taken.store(0, Ordering::Release);
+        self.way.taken(self.lock).store(0, Ordering::Release);
     }
 }
 
@@ -328,8 +381,9 @@ mod tests {
     #[test]
     fn an_owner_takes_it_otherwise_too() {
         let Some(lock) = own(1) else { return };
-        drop(lock.try_lock().unwrap());
-        *lock.try_lock().unwrap() = 2;
+        drop(Own::take(&lock).unwrap());
+        *Either::take(&lock).unwrap() = 2;
+        assert_eq!(*Own::take(&lock).unwrap().into_either(), 2);
         assert_eq!(*lock.lock(), 2);
     }
 

@@ -3,6 +3,7 @@
 //! What is called for each request answers with a bare status, which is what goes back to C: results would have to be taken
 //! apart.
 
+use crate::lock::{Either, Own, Shared, Way};
 use crate::queue_pair::{Core, QueuePair};
 use crate::scatter_gather::SgeList;
 use crate::status::{Result, Status};
@@ -126,17 +127,31 @@ impl Poster {
     /// As [`Poster::send`].
     #[inline(always)]
     pub unsafe fn receive(self, context: u64, list: SgeList) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.receive_now::<Own>(context, list).unwrap_or_else(|| self.receive_shared(context, list))
+        }
+    }
+
+    /// Posts what is usual, where the queue's lock can be had that way.
+    #[inline(always)]
+    unsafe fn receive_now<'a, W: Way<'a>>(self, context: u64, list: SgeList) -> Option<Status> {
         // SAFETY: passed on to the caller; without a queue of receives the bound is 0, which no piece is below.
         unsafe {
-            let core = self.core();
-            if let Some(one) = list.only_below(&core.receive_bound)
-                && let Some(place) =
-                    core.receive.as_ref().unwrap_unchecked().reserve_now(context, RequestType::Receive, false)
-            {
-                let error = core.post_receive(slice::from_ref(one), place.ticket());
-                return place.settle(error);
-            }
-            self.receive_any(context, list)
+            let core: &'a Core = self.core();
+            let one = list.only_below(&core.receive_bound)?;
+            let queue = core.receive.as_ref().unwrap_unchecked();
+            let place = queue.reserve_now::<W>(context, RequestType::Receive, false)?;
+            let error = core.post_receive(slice::from_ref(one), place.ticket());
+            Some(place.settle(error))
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn receive_shared(self, context: u64, list: SgeList) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.receive_now::<Shared>(context, list).unwrap_or_else(|| self.receive_any(context, list))
         }
     }
 
@@ -149,7 +164,7 @@ impl Poster {
     }
 
     /// What is usual takes few instructions, and calls none but the device: a request of one piece that is to be reported, without
-    /// a fence, on a connected queue pair that has room and nobody else posts to just then. What is called otherwise could do
+    /// a fence, on a connected queue pair that has room, by the one thread that posts to it. What is called otherwise could do
     /// that, too, and has its arguments in the order that they come in from C, so that none must be moved.
     #[inline(always)]
     unsafe fn initiate(
@@ -166,11 +181,29 @@ impl Poster {
             if flags & !usual != 0 {
                 return self.initiate_otherwise(context, list, flags, kind, remote);
             }
-            self.initiate_now::<false>(context, list, flags, kind, remote)
+            self.initiate_now::<Own, false>(context, list, flags, kind, remote)
+                .unwrap_or_else(|| self.initiate_shared(context, list, flags, kind, remote))
         }
     }
 
-    /// As [`Poster::initiate`], with other flags.
+    /// As [`Poster::initiate`], by any thread.
+    #[inline(never)]
+    unsafe fn initiate_shared(
+        self,
+        context: u64,
+        list: SgeList,
+        flags: u32,
+        kind: RequestType,
+        remote: Remote,
+    ) -> Status {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.initiate_now::<Shared, false>(context, list, flags, kind, remote)
+                .unwrap_or_else(|| self.initiate_any(context, list, flags, kind, remote))
+        }
+    }
+
+    /// As [`Poster::initiate`], with any flags, by any thread.
     #[inline(never)]
     unsafe fn initiate_otherwise(
         self,
@@ -188,38 +221,37 @@ impl Poster {
             if flags & op_flags::SILENT_SUCCESS != 0 {
                 self.core().expect_silent();
             }
-            self.initiate_now::<true>(context, list, flags, kind, remote)
+            self.initiate_now::<Either<'_>, true>(context, list, flags, kind, remote)
+                .unwrap_or_else(|| self.initiate_any(context, list, flags, kind, remote))
         }
     }
 
+    /// Posts a request of one piece, where there is room and the queue's lock can be had that way.
     #[inline(always)]
-    unsafe fn initiate_now<const OTHER_FLAGS: bool>(
+    unsafe fn initiate_now<'a, W: Way<'a>, const OTHER_FLAGS: bool>(
         self,
         context: u64,
         list: SgeList,
         flags: u32,
         kind: RequestType,
         remote: Remote,
-    ) -> Status {
+    ) -> Option<Status> {
         // SAFETY: passed on to the caller.
         unsafe {
-            let core = self.core();
+            let core: &'a Core = self.core();
             let silent = OTHER_FLAGS && flags & op_flags::SILENT_SUCCESS != 0;
-            if let Some(one) = list.only_below(core.bound(flags & op_flags::INLINE != 0))
-                && let Some(place) = core.initiator.reserve_now(context, kind, silent)
-            {
-                let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
-                let ticket = place.ticket();
-                let verbs_flags = if OTHER_FLAGS {
-                    request.verbs_flags(ticket.signalled)
-                } else {
-                    // That flag or none.
-                    IBV_SEND_SIGNALED + flags / op_flags::INLINE * IBV_SEND_INLINE
-                };
-                let error = request.post_whole(core, ticket.wr_id, verbs_flags);
-                return place.settle(error);
-            }
-            self.initiate_any(context, list, flags, kind, remote)
+            let one = list.only_below(core.bound(flags & op_flags::INLINE != 0))?;
+            let place = core.initiator.reserve_now::<W>(context, kind, silent)?;
+            let request = Initiation { kind, sge: slice::from_ref(one), flags, remote };
+            let ticket = place.ticket();
+            let verbs_flags = if OTHER_FLAGS {
+                request.verbs_flags(ticket.signalled)
+            } else {
+                // That flag or none.
+                IBV_SEND_SIGNALED + flags / op_flags::INLINE * IBV_SEND_INLINE
+            };
+            let error = request.post_whole(core, ticket.wr_id, verbs_flags);
+            Some(place.settle(error))
         }
     }
 

@@ -9,7 +9,7 @@
 //! a line.
 
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Held, Lock, Padded};
+use crate::lock::{CACHE_LINE, Either, Held, Lock, Padded, Way};
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::types::{Completion, RequestType};
@@ -147,8 +147,13 @@ impl RequestQueue {
 
     /// As [`RequestQueue::reserve`], and none if that takes more than a moment.
     #[inline(always)]
-    pub(crate) fn reserve_now(&self, context: u64, kind: RequestType, silent: bool) -> Option<Place<'_>> {
-        let mut producer = self.producer.try_lock()?;
+    pub(crate) fn reserve_now<'a, W: Way<'a>>(
+        &'a self,
+        context: u64,
+        kind: RequestType,
+        silent: bool,
+    ) -> Option<Place<'a, W>> {
+        let mut producer = W::take(&self.producer)?;
         if producer.head == producer.end {
             let end = self.end();
             if producer.head == end || producer.flushing_from.is_some() {
@@ -200,13 +205,13 @@ impl RequestQueue {
     /// # Safety
     /// The slot must be free.
     #[inline(always)]
-    unsafe fn take<'a>(
+    unsafe fn take<'a, W: Way<'a>>(
         &self,
-        mut producer: Held<'a, Producer>,
+        mut producer: Held<'a, Producer, W>,
         context: u64,
         kind: RequestType,
         silent: bool,
-    ) -> Place<'a> {
+    ) -> Place<'a, W> {
         let head = producer.head;
         let slot = self.slot(head);
         // SAFETY: the slot is free, and the producer lock is held.
@@ -321,12 +326,12 @@ impl Slot {
 }
 
 /// A slot that is taken for a request; the queue is locked meanwhile.
-pub(crate) struct Place<'a> {
-    producer: Held<'a, Producer>,
+pub(crate) struct Place<'a, W: Way<'a> = Either<'a>> {
+    producer: Held<'a, Producer, W>,
     ticket: Ticket,
 }
 
-impl Place<'_> {
+impl<'a, W: Way<'a>> Place<'a, W> {
     #[inline(always)]
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
@@ -342,7 +347,7 @@ impl Place<'_> {
 /// Gives the slot back, and says why.
 #[cold]
 #[inline(never)]
-fn refused(mut producer: Held<'_, Producer>, error: i32) -> Status {
+fn refused<'a, W: Way<'a>>(mut producer: Held<'a, Producer, W>, error: i32) -> Status {
     producer.head = producer.head.wrapping_sub(1);
     // It may have been the silent one that was to report: the next does.
     producer.unsignalled = u32::MAX;

@@ -94,9 +94,26 @@ pub const CASES: &[Case] = &[
     case!("GetResults of an empty queue", nothing, find_nothing),
     case!("Notify, Send, GetOverlappedResult, GetResults", nothing, await_sends, Wait::Result),
     case!("Notify, Send, completion port, GetResults", nothing, await_sends, Wait::Port),
+    // The last: from then on, the queues are nobody's own.
+    case!("Send, GetResults, queues of two threads", use_elsewhere, post_and_reap, Kind::Send),
 ];
 
 fn nothing<P: Path>(_path: &P) {}
+
+fn use_elsewhere<P: Path>(path: &P) {
+    /// A way that another thread uses, while its own waits for that.
+    struct Lent<'a, P>(&'a P);
+    // SAFETY: requests may be posted and reaped by any thread.
+    unsafe impl<P> Send for Lent<'_, P> {}
+    impl<P: Path> Lent<'_, P> {
+        fn send(self) {
+            self.0.post(Kind::Send, 0);
+            assert!(self.0.results(1) == 1);
+        }
+    }
+    let lent = Lent(path);
+    std::thread::scope(|scope| scope.spawn(|| lent.send()).join()).expect("no panic there");
+}
 
 #[inline(always)]
 fn post_and_reap<P: Path>(path: &P, kind: Kind) {
