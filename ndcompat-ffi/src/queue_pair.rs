@@ -7,12 +7,11 @@ use crate::memory_window::MemoryWindow;
 use ndcompat::types::Sge;
 use ndcompat::{Poster, SgeList, Status};
 use std::ffi::c_void;
-use std::sync::Arc;
 
-pub(crate) struct QueuePair(pub Arc<ndcompat::QueuePair>, Poster);
+pub(crate) struct QueuePair(pub ndcompat::QueuePair, Poster);
 
 impl QueuePair {
-    pub(crate) fn new(pair: Arc<ndcompat::QueuePair>) -> QueuePair {
+    pub(crate) fn new(pair: ndcompat::QueuePair) -> QueuePair {
         let poster = pair.poster();
         QueuePair(pair, poster)
     }

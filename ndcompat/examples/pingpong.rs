@@ -31,7 +31,7 @@ struct End {
     adapter: Arc<Adapter>,
     file: Arc<win32::io::File>,
     queue: Arc<CompletionQueue>,
-    pair: Arc<QueuePair>,
+    pair: QueuePair,
     connector: Arc<Connector>,
     buffer: Buffer,
     /// Completions that came before they were waited for.

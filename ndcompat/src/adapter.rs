@@ -111,9 +111,9 @@ impl Adapter {
     }
 
     /// Creates a queue pair.
-    pub fn create_queue_pair(self: &Arc<Self>, config: QueuePairConfig) -> Result<Arc<QueuePair>> {
+    pub fn create_queue_pair(self: &Arc<Self>, config: QueuePairConfig) -> Result<QueuePair> {
         self.check()?;
-        Ok(Arc::new(QueuePair::new(self, config)?))
+        QueuePair::new(self, config)
     }
 
     /// Creates a connector whose requests run on `file`.

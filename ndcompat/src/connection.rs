@@ -1,6 +1,7 @@
 //! The life of a connection: what each connection-manager event means in each phase.
 
 use crate::endpoint::Endpoint;
+use crate::notification::Requests;
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::verbs::{Event, EventKind, Id, SockAddr};
@@ -97,10 +98,21 @@ impl Happening {
     }
 }
 
+/// Whether a worker is in the driver with a connector's id, which can be told nothing else meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    Not,
+    InDriver,
+    /// It is, although the attempt has been given up.
+    InVain,
+}
+
 /// What a connector's lock protects.
 pub(crate) struct State {
     pub phase: Phase,
     pub id: Option<Arc<Id>>,
+    /// Over iWARP: whether a worker is in the driver with the id.
+    pub asking: Asking,
     /// The local address, kept for another attempt to connect.
     pub bound: Option<SockAddr>,
     /// The program has left the choice of its port to this side.
@@ -114,7 +126,7 @@ pub(crate) struct State {
     pub establishing: Option<Request>,
     pub disconnecting: Option<Request>,
     /// The `NotifyDisconnect` requests, in order.
-    pub notify: Vec<Request>,
+    pub notify: Requests,
     pub terms: Terms,
 }
 
@@ -169,6 +181,7 @@ impl State {
         State {
             phase: Phase::Idle,
             id: None,
+            asking: Asking::Not,
             bound: None,
             any_port: false,
             other_ports: 0,
@@ -176,7 +189,7 @@ impl State {
             core: None,
             establishing: None,
             disconnecting: None,
-            notify: Vec::new(),
+            notify: Requests::new(),
             terms: Terms::default(),
         }
     }
@@ -251,7 +264,9 @@ impl State {
     pub(crate) fn take_requests(&mut self, which: Which) -> Vec<Request> {
         let chosen = |request: &Request| request.is_among(which);
         let mut taken: Vec<_> = self.establishing.take_if(|request| chosen(request)).into_iter().collect();
-        taken.extend(self.notify.extract_if(.., |request| chosen(request)));
+        let (notify, others) = self.notify.drain(..).partition::<Vec<_>, _>(chosen);
+        self.notify.extend(others);
+        taken.extend(notify);
         taken.extend(self.disconnecting.take_if(|request| chosen(request)));
         taken
     }

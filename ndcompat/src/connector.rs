@@ -8,7 +8,7 @@ mod establishing;
 mod events;
 
 use crate::adapter::Adapter;
-use crate::connection::{Aftermath, End, Phase, State, Terms};
+use crate::connection::{Aftermath, Asking, End, Phase, State, Terms};
 use crate::endpoint::{self, Endpoint};
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, next_cookie};
 use crate::queue_pair::{Core, QueuePair};
@@ -69,9 +69,7 @@ impl Connector {
         if state.phase != Phase::Idle {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
         }
-        // Over iWARP an id that connects can be told no more, for as long as that takes.
-        let bind = if self.is_iwarp() { endpoint::bind_to_share } else { endpoint::bind };
-        let id = bind(&self.file, self.cookie, address)?;
+        let id = endpoint::bind(&self.file, self.cookie, address)?;
         state.bound = id.local_addr();
         state.any_port = address.port() == 0;
         state.id = Some(Arc::new(id));
@@ -79,22 +77,28 @@ impl Connector {
         Ok(())
     }
 
-    /// `Connect` failed with `status`. The address stays this connector's, with a fresh id, as the old one cannot connect
-    /// again.
+    /// `Connect` failed with `status`. The address stays this connector's.
     fn connect_failed(&self, state: &mut State, status: Status) -> Aftermath {
-        if let Some(id) = state.id.as_ref().filter(|_| !self.is_iwarp()) {
-            // If it cannot share its address, there will be no other id, which the next attempt sees.
-            let _ = id.set_reuse_addr(true);
-        }
-        let after = state.connect_failed(status);
+        let mut after = state.connect_failed(status);
         if let Some(endpoint) = &state.endpoint {
             endpoint.leave_destination(self.cookie);
         }
-        state.id = state
-            .bound
-            .and_then(|bound| endpoint::bind_again(&self.file, self.cookie, bound).ok())
-            .map(Arc::new);
+        let given_up = matches!(status, Status::CANCELED | Status::DEVICE_REMOVED);
+        if state.asking == Asking::InDriver && given_up {
+            // The driver may have it for long. It keeps the address; the worker renews it.
+            (state.id, state.asking) = (after.drop_id.take(), Asking::InVain);
+        } else {
+            state.id = self.renew_id(state, after.drop_id.as_deref());
+        }
         after
+    }
+
+    /// An id with the address of the `old` one, which has tried to connect, and cannot again.
+    fn renew_id(&self, state: &State, old: Option<&Id>) -> Option<Arc<Id>> {
+        // If it cannot share its address, there will be no other id, which the next attempt sees.
+        let _ = old.map(|id| id.set_reuse_addr(true));
+        let id = endpoint::bind_again(&self.file, self.cookie, state.bound?);
+        id.ok().map(Arc::new)
     }
 
     /// The peer's read limits, seen from here: inbound and outbound (`GetReadLimits`).

@@ -41,14 +41,7 @@ pub(crate) fn bind(file: &AdapterFile, cookie: usize, address: SockAddr) -> Resu
     Ok(id)
 }
 
-/// As [`bind`], for an address that [`bind_again`] shall be able to take.
-pub(crate) fn bind_to_share(file: &AdapterFile, cookie: usize, address: SockAddr) -> Result<Id> {
-    let id = bind(file, cookie, address)?;
-    id.set_reuse_addr(true).map_err(Status::of_host)?;
-    Ok(id)
-}
-
-/// Binds another id to an address that an id of [`bind_to_share`] has.
+/// Binds another id to an address whose id has been told to share it.
 pub(crate) fn bind_again(file: &AdapterFile, cookie: usize, address: SockAddr) -> io::Result<Id> {
     let id = Id::create(file.connections().map_err(|_| io::ErrorKind::NotConnected)?.verbs(), cookie)?;
     id.set_reuse_addr(true)?;
@@ -195,7 +188,8 @@ pub struct SharedEndpoint {
 impl SharedEndpoint {
     pub(crate) fn new(file: Arc<AdapterFile>, address: SockAddr) -> Result<Arc<SharedEndpoint>> {
         // Its id hears of nothing: cookie 0 is nobody's.
-        let id = bind_to_share(&file, 0, address)?;
+        let id = bind(&file, 0, address)?;
+        id.set_reuse_addr(true).map_err(Status::of_host)?;
         let hold = Mutex::new(Hold::Open(Endpoint::new(file.clone(), id)));
         let shared = Arc::new(SharedEndpoint { file, hold });
         shared.file().add_canceller(Arc::downgrade(&shared) as _);

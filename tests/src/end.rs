@@ -59,7 +59,7 @@ pub struct End {
     /// For both queues of the queue pair.
     pub completion_queue: Arc<CompletionQueue>,
     /// The queue pair; its context is the number given to [`End::new`].
-    pub queue_pair: Arc<QueuePair>,
+    pub queue_pair: QueuePair,
     /// The connector.
     pub connector: Arc<Connector>,
     /// 64 KiB, registered for everything.

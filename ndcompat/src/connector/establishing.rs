@@ -1,7 +1,7 @@
 //! Bringing a connection up: asking, answering, and readying the queue pair.
 
 use super::{Connector, Offer};
-use crate::connection::{Aftermath, End, Phase, State, Terms};
+use crate::connection::{Aftermath, Asking, End, Phase, State, Terms};
 use crate::endpoint::{self, SharedEndpoint};
 use crate::patience::with_limit;
 use crate::queue_pair::{Core, QueuePair};
@@ -10,6 +10,7 @@ use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id, SockAddr};
 use crate::worker;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use win32::io::Overlapped;
@@ -124,11 +125,16 @@ impl Connector {
             Phase::Awaiting | Phase::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
             _ => return Err(Status::CONNECTION_ACTIVE),
         }
-        let bound = state.bound.ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
+        let mut bound = state.bound.ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
         let id = match &state.id {
-            Some(id) => id.clone(),
-            // The machine had none to spare when the last attempt failed.
-            None => Arc::new(endpoint::bind_to_share(&self.file, self.cookie, bound)?),
+            Some(id) if state.asking == Asking::Not => id.clone(),
+            // The machine had none to spare when the last attempt failed, or the driver has it yet.
+            last => {
+                let address = if state.any_port && last.is_some() { bound.with_port(0) } else { bound };
+                let id = endpoint::bind(&self.file, self.cookie, address)?;
+                bound = id.local_addr().unwrap_or(bound);
+                Arc::new(id)
+            }
         };
         if self.adapter().routes().lead_nowhere(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
@@ -152,7 +158,8 @@ impl Connector {
         }
         state.terms = self.terms(offer);
         state.other_ports = if state.any_port { OTHER_PORTS } else { 0 };
-        state.id = Some(id);
+        (state.id, state.asking) = (Some(id), Asking::Not);
+        state.bound = Some(bound);
         state.core = Some(core.clone());
         state.phase = Phase::Connecting;
         // SAFETY: passed on to the caller.
@@ -328,13 +335,18 @@ impl Connector {
         let terms = Terms { private_data: state.terms.private_data.clone(), ..state.terms };
         let ask = move || {
             let connected = with_limit(CONNECT_LIMIT, || id.connect(param(&core, &terms)));
-            let Err(error) = connected else { return };
             let Some(this) = this.upgrade() else { return };
             let mut state = this.lock();
-            // The attempt may have been given up meanwhile.
-            if state.phase != Phase::Connecting
-                || !state.id.as_ref().is_some_and(|current| Arc::ptr_eq(current, &id))
-            {
+            // Another attempt may have another one by now.
+            if !state.id.as_ref().is_some_and(|current| Arc::ptr_eq(current, &id)) {
+                return;
+            }
+            if mem::replace(&mut state.asking, Asking::Not) == Asking::InVain {
+                state.id = this.renew_id(&state, Some(&id));
+                return;
+            }
+            let Err(error) = connected else { return };
+            if state.phase != Phase::Connecting {
                 return;
             }
             if this.ask_from_another_port(&mut state, &error) {
@@ -351,9 +363,11 @@ impl Connector {
             drop(state);
             after.run();
         };
+        state.asking = Asking::InDriver;
         match worker::run(ask) {
             Ok(()) => Aftermath::default(),
             Err(error) => {
+                state.asking = Asking::Not;
                 tracing::warn!(%error, "no thread to connect from");
                 self.connect_failed(state, Status::INSUFFICIENT_RESOURCES)
             }
@@ -369,7 +383,7 @@ impl Connector {
         }
         let Some(bound) = state.bound else { return false };
         let Some(destination) = state.id.as_ref().and_then(|id| id.peer_addr()) else { return false };
-        let Ok(id) = endpoint::bind_to_share(&self.file, self.cookie, bound.with_port(0)) else {
+        let Ok(id) = endpoint::bind(&self.file, self.cookie, bound.with_port(0)) else {
             return false;
         };
         if id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS).is_err() {
