@@ -1,16 +1,89 @@
 //! Connecting again with what a first attempt has used.
 
-use ndcompat::Status;
 use ndcompat::connector::Offer;
-use ndcompat_tests::{End, adapter, address, listen, shows};
+use ndcompat::verbs::SockAddr;
+use ndcompat::{Adapter, Status};
+use ndcompat_tests::{End, Operation, adapter, address, is_siw, listen, shows};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A neighbour's address that nobody has.
+fn silent() -> SockAddr {
+    let IpAddr::V4(here) = address().ip() else { panic!("{} is no IPv4 address", address()) };
+    SocketAddr::new((u32::from(here) ^ 0x20).to_be_bytes().into(), 9).into()
+}
+
+/// An end that asks the silent neighbour, for long enough to be in the midst of it, and with it the driver.
+fn asking(adapter: &Arc<Adapter>) -> (End, Operation, SockAddr) {
+    let end = End::new(adapter, 1);
+    end.connector.bind(address()).unwrap();
+    let own = end.connector.local_address().unwrap();
+    let mut connect = end.operation();
+    // SAFETY: waited for by the test.
+    unsafe {
+        end.connector.connect(&end.queue_pair, silent(), Offer::default(), connect.ov()).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < deadline {
+        assert_eq!(connect.status(), Status::PENDING);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    (end, connect, own)
+}
+
+fn bind(end: &End, at: SockAddr) -> Result<(), Status> {
+    end.adapter.create_connector(&end.file).unwrap().bind(at)
+}
+
+#[test]
+fn an_attempt_that_is_cancelled_keeps_its_address() {
+    let adapter = adapter();
+    let other = End::new(&adapter, 2);
+    let (end, mut connect, own) = asking(&adapter);
+    end.connector.cancel();
+    assert_eq!(connect.wait(), Status::CANCELED);
+    // siw's driver asks on for as long as a worker may take. Until then, and after it, the address is the connector's.
+    let deadline = Instant::now() + Duration::from_secs(if is_siw() { 18 } else { 1 });
+    while Instant::now() < deadline {
+        assert_eq!(bind(&other, own), Err(Status::SHARING_VIOLATION));
+        assert_eq!(end.connector.local_address(), Ok(own));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    end.connector.close();
+    assert_eq!(bind(&other, own), Ok(()));
+}
+
+#[test]
+fn connects_again_while_the_driver_asks_for_a_queue_pair_that_is_gone() {
+    let adapter = adapter();
+    let passive = End::new(&adapter, 2);
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let (end, mut connect, _) = asking(&adapter);
+    let connector = end.connector.clone();
+    drop(end);
+    assert_eq!(connect.wait(), Status::CANCELED);
+    let end = End { connector, ..End::new(&adapter, 3) };
+    let (mut request, mut accept, mut complete) = (passive.operation(), passive.operation(), end.operation());
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        end.connector.connect(&end.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS);
+        end.connector.complete_connect(complete.ov()).unwrap();
+    }
+    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+    assert_eq!(end.connector.local_address(), passive.connector.peer_address());
+    passive.receive(9, 0..64).unwrap();
+    end.send(9, 0..64, 0).unwrap();
+    assert_eq!((end.completion().status, passive.completion().status), (Status::SUCCESS, Status::SUCCESS));
+}
 
 #[test]
 fn r09_connects_again_after_a_timeout() {
-    // A neighbour's address that nobody has.
-    let IpAddr::V4(here) = address().ip() else { panic!("{} is no IPv4 address", address()) };
-    let silent = SocketAddr::new((u32::from(here) ^ 0x20).to_be_bytes().into(), 9).into();
+    let silent = silent();
     let adapter = adapter();
     let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
     for context in 0..8 {
