@@ -185,7 +185,8 @@ impl Poll {
         self.announced_after = Some(self.reaped);
     }
 
-    /// The device had nothing: its event was late, or of nothing that users are to see.
+    /// The device had nothing: its event was late, or of nothing that users are to see. Wrongly said, where nothing was asked
+    /// for, it makes one notification too many, not one too few.
     #[inline(always)]
     pub fn found_empty(&mut self) {
         self.announced_after = None;
