@@ -70,6 +70,10 @@ impl Connector {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
         }
         let id = endpoint::bind(&self.file, self.cookie, address)?;
+        if self.is_iwarp() && address.port() != 0 {
+            // There an id that connects can be told no more, for as long as that takes, and no other port would do.
+            id.set_reuse_addr(true).map_err(Status::of_host)?;
+        }
         state.bound = id.local_addr();
         state.any_port = address.port() == 0;
         state.id = Some(Arc::new(id));

@@ -15,9 +15,9 @@ fn silent() -> SockAddr {
 }
 
 /// An end that asks the silent neighbour, for long enough to be in the midst of it, and with it the driver.
-fn asking(adapter: &Arc<Adapter>) -> (End, Operation, SockAddr) {
+fn asking(adapter: &Arc<Adapter>, from: SockAddr) -> (End, Operation, SockAddr) {
     let end = End::new(adapter, 1);
-    end.connector.bind(address()).unwrap();
+    end.connector.bind(from).unwrap();
     let own = end.connector.local_address().unwrap();
     let mut connect = end.operation();
     // SAFETY: waited for by the test.
@@ -40,7 +40,7 @@ fn bind(end: &End, at: SockAddr) -> Result<(), Status> {
 fn an_attempt_that_is_cancelled_keeps_its_address() {
     let adapter = adapter();
     let other = End::new(&adapter, 2);
-    let (end, mut connect, own) = asking(&adapter);
+    let (end, mut connect, own) = asking(&adapter, address());
     end.connector.cancel();
     assert_eq!(connect.wait(), Status::CANCELED);
     // siw's driver asks on for as long as a worker may take. Until then, and after it, the address is the connector's.
@@ -54,12 +54,12 @@ fn an_attempt_that_is_cancelled_keeps_its_address() {
     assert_eq!(bind(&other, own), Ok(()));
 }
 
-#[test]
-fn connects_again_while_the_driver_asks_for_a_queue_pair_that_is_gone() {
+/// Connects again, from where it is bound, while the driver asks for a queue pair that is gone.
+fn connects_again(from: SockAddr) {
     let adapter = adapter();
     let passive = End::new(&adapter, 2);
     let (listener, at) = listen(&adapter, &passive.file, address());
-    let (end, mut connect, _) = asking(&adapter);
+    let (end, mut connect, own) = asking(&adapter, from);
     let connector = end.connector.clone();
     drop(end);
     assert_eq!(connect.wait(), Status::CANCELED);
@@ -76,9 +76,22 @@ fn connects_again_while_the_driver_asks_for_a_queue_pair_that_is_gone() {
     }
     assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
     assert_eq!(end.connector.local_address(), passive.connector.peer_address());
+    if from.port() != 0 {
+        assert_eq!(end.connector.local_address(), Ok(own));
+    }
     passive.receive(9, 0..64).unwrap();
     end.send(9, 0..64, 0).unwrap();
     assert_eq!((end.completion().status, passive.completion().status), (Status::SUCCESS, Status::SUCCESS));
+}
+
+#[test]
+fn connects_again_from_a_port_of_this_sides_choice() {
+    connects_again(address());
+}
+
+#[test]
+fn connects_again_from_a_port_of_the_programs_choice() {
+    connects_again(address().with_port(23456));
 }
 
 #[test]

@@ -128,14 +128,19 @@ impl Connector {
         let mut bound = state.bound.ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
         let id = match &state.id {
             Some(id) if state.asking == Asking::Not => id.clone(),
-            // The machine had none to spare when the last attempt failed, or the driver has it yet.
-            last => {
-                let address = if state.any_port && last.is_some() { bound.with_port(0) } else { bound };
-                let id = endpoint::bind(&self.file, self.cookie, address)?;
-                bound = id.local_addr().unwrap_or(bound);
-                Arc::new(id)
+            // The driver has it yet.
+            Some(_) if state.any_port => {
+                Arc::new(endpoint::bind(&self.file, self.cookie, bound.with_port(0))?)
             }
+            Some(_) => {
+                Arc::new(endpoint::bind_again(&self.file, self.cookie, bound).map_err(Status::of_host)?)
+            }
+            // The machine had none to spare when the last attempt failed.
+            None => Arc::new(endpoint::bind(&self.file, self.cookie, bound)?),
         };
+        if state.asking != Asking::Not {
+            bound = id.local_addr().unwrap_or(bound);
+        }
         if self.adapter().routes().lead_nowhere(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
         }
