@@ -4,7 +4,7 @@ mod notifying;
 
 use crate::adapter::Adapter;
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Held, Lock, Own, Shared as SharedWay, Way};
+use crate::lock::{self, CACHE_LINE, Held, Lock, Own, Way};
 use crate::notification::Notification;
 use crate::overlapped_file::AdapterFile;
 use crate::queue_pair::Core;
@@ -278,7 +278,7 @@ impl Queue {
 
     #[inline(never)]
     fn results_shared(&self, results: &mut [Completion], room: usize) -> usize {
-        match SharedWay::take(&self.poll) {
+        match lock::Shared::take(&self.poll) {
             Some(poll) => self.results_with(poll, results, room),
             None => self.results_later(results),
         }

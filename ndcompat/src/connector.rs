@@ -92,17 +92,19 @@ impl Connector {
             // The driver may have it for long. It keeps the address; the worker renews it.
             (state.id, state.asking) = (after.drop_id.take(), Asking::InVain);
         } else {
-            state.id = self.renew_id(state, after.drop_id.as_deref());
+            self.renew_id(state, after.drop_id.as_deref());
         }
         after
     }
 
-    /// An id with the address of the `old` one, which has tried to connect, and cannot again.
-    fn renew_id(&self, state: &State, old: Option<&Id>) -> Option<Arc<Id>> {
+    /// Makes an id with the address of the `old` one, which has tried to connect, and cannot again.
+    fn renew_id(&self, state: &mut State, old: Option<&Id>) {
         // If it cannot share its address, there will be no other id, which the next attempt sees.
         let _ = old.map(|id| id.set_reuse_addr(true));
-        let id = endpoint::bind_again(&self.file, self.cookie, state.bound?);
-        id.ok().map(Arc::new)
+        let bound = state.bound;
+        let id = bound.and_then(|bound| endpoint::bind_again(&self.file, self.cookie, bound).ok());
+        // No worker has this one, whether or not one is yet to come back with the old one.
+        (state.id, state.asking) = (id.map(Arc::new), Asking::Not);
     }
 
     /// The peer's read limits, seen from here: inbound and outbound (`GetReadLimits`).

@@ -17,8 +17,8 @@ pub struct SgeList {
 }
 
 impl SgeList {
-    #[inline(always)]
     /// The list of `count` pieces that lie one after another.
+    #[inline(always)]
     pub const fn new(pieces: *const Sge, count: u32) -> SgeList {
         SgeList { pieces, count }
     }

@@ -347,7 +347,7 @@ impl Connector {
                 return;
             }
             if mem::replace(&mut state.asking, Asking::Not) == Asking::InVain {
-                state.id = this.renew_id(&state, Some(&id));
+                this.renew_id(&mut state, Some(&id));
                 return;
             }
             let Err(error) = connected else { return };
