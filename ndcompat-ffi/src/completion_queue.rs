@@ -4,9 +4,8 @@ use crate::com::{HResult, Interface, Object, Table, boundary, status};
 use crate::guid::{Guid, IID_IND2CompletionQueue, IID_IND2Overlapped};
 use crate::overlapped::{OverlappedInterface, OverlappedMethods};
 use ndcompat::types::{Completion, NotifyType};
-use ndcompat::{Reaper, Status};
+use ndcompat::{Reaper, ResultRoom, Status};
 use std::ffi::c_void;
-use std::slice;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
@@ -105,8 +104,6 @@ unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, co
     if results.is_null() {
         return 0;
     }
-    // SAFETY: the caller's array; it is only written to.
-    let results = unsafe { slice::from_raw_parts_mut(results, count as usize) };
-    // SAFETY: the object itself, which keeps the queue.
-    unsafe { Object::<CompletionQueue>::inner(this).1.results(results) as u32 }
+    // SAFETY: the object itself, which keeps the queue; the array is the caller's.
+    unsafe { Object::<CompletionQueue>::inner(this).1.results(ResultRoom::new(results, count)) as u32 }
 }

@@ -85,7 +85,7 @@ impl CompletionQueue {
     /// queue was empty.
     #[inline]
     pub fn results(&self, results: &mut [Completion]) -> usize {
-        self.queue.results(results)
+        self.queue.results(results.into())
     }
 
     /// What [`CompletionQueue::results`] does, for somebody who keeps the queue.
@@ -219,33 +219,65 @@ impl Reaper {
     /// [`CompletionQueue::results`].
     ///
     /// # Safety
-    /// The completion queue must be alive.
+    /// The completion queue must be alive, and the room be there.
     #[inline(always)]
-    pub unsafe fn results(&self, results: &mut [Completion]) -> usize {
+    pub unsafe fn results(&self, room: ResultRoom) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { self.0.as_ref() }.results(results)
+        unsafe { self.0.as_ref() }.results(room)
+    }
+}
+
+/// Room for results as C passes it: a pointer, and how many have room there. What is there need not be results.
+#[derive(Clone, Copy)]
+pub struct ResultRoom {
+    start: *mut Completion,
+    count: u32,
+}
+
+impl ResultRoom {
+    /// Room for `count` results that lie one after another.
+    #[inline(always)]
+    pub const fn new(start: *mut Completion, count: u32) -> ResultRoom {
+        ResultRoom { start, count }
+    }
+
+    /// All of it.
+    ///
+    /// # Safety
+    /// It must be there, and be nobody else's for as long as the slice is used.
+    unsafe fn all<'a>(self) -> &'a mut [Completion] {
+        // SAFETY: the caller's promise; what the slice is made of is written before it is read.
+        unsafe { slice::from_raw_parts_mut(self.start, self.count as usize) }
+    }
+}
+
+impl From<&mut [Completion]> for ResultRoom {
+    #[inline(always)]
+    fn from(results: &mut [Completion]) -> ResultRoom {
+        // No queue holds more.
+        ResultRoom::new(results.as_mut_ptr(), results.len().try_into().unwrap_or(u32::MAX))
     }
 }
 
 /// What is asked of the device, and for whom: in one piece of memory, so that no registers must be saved for the latter.
 #[repr(C)]
-struct Call<'a> {
-    results: &'a mut [Completion],
+struct Call {
+    room: ResultRoom,
     batch: [MaybeUninit<ibv_wc>; BATCH],
 }
 
-impl Call<'_> {
+impl Call {
     /// Takes the result of what was found at `place`, if that is the success of a plain request.
     ///
     /// # Safety
-    /// The device must have filled that place, for which there is one in the results. The lock of the queue must be held, and
+    /// The device must have filled that place, for which there must be one in the room. The lock of the queue must be held, and
     /// nothing be kept.
     #[inline(always)]
     unsafe fn take(&mut self, place: usize) -> bool {
         // SAFETY: passed on to the caller.
         unsafe {
             let completion = reap_plain(self.batch.get_unchecked(place).assume_init_ref());
-            completion.inspect(|&completion| *self.results.get_unchecked_mut(place) = completion).is_some()
+            completion.inspect(|&completion| self.room.start.add(place).write(completion)).is_some()
         }
     }
 }
@@ -254,33 +286,32 @@ impl Queue {
     /// Takes the successes of plain requests, if there are one or two, and leaves all else to others, which could do this, too:
     /// what is usual takes few instructions, and calls nothing but the device.
     #[inline(always)]
-    fn results(&self, results: &mut [Completion]) -> usize {
-        let room = results.len();
-        if room > BATCH {
-            return self.results_of_many(results);
+    fn results(&self, room: ResultRoom) -> usize {
+        if room.count > BATCH as u32 {
+            return self.results_of_many(room);
         }
-        self.results_up_to(results, room)
+        self.results_up_to(room, room.count)
     }
 
     #[inline(never)]
-    fn results_of_many(&self, results: &mut [Completion]) -> usize {
-        self.results_up_to(results, BATCH)
+    fn results_of_many(&self, room: ResultRoom) -> usize {
+        self.results_up_to(room, BATCH as u32)
     }
 
-    /// As [`Queue::results`], with `room` for as many in the first place.
+    /// As [`Queue::results`], of which the device is asked for at most so many in the first place.
     #[inline(always)]
-    fn results_up_to(&self, results: &mut [Completion], room: usize) -> usize {
+    fn results_up_to(&self, room: ResultRoom, most: u32) -> usize {
         match Own::take(&self.poll) {
-            Some(poll) => self.results_with(poll, results, room),
-            None => self.results_shared(results, room),
+            Some(poll) => self.results_with(poll, room, most),
+            None => self.results_shared(room, most),
         }
     }
 
     #[inline(never)]
-    fn results_shared(&self, results: &mut [Completion], room: usize) -> usize {
+    fn results_shared(&self, room: ResultRoom, most: u32) -> usize {
         match lock::Shared::take(&self.poll) {
-            Some(poll) => self.results_with(poll, results, room),
-            None => self.results_later(results),
+            Some(poll) => self.results_with(poll, room, most),
+            None => self.results_later(room),
         }
     }
 
@@ -288,27 +319,26 @@ impl Queue {
     fn results_with<'a, W: Way<'a>>(
         &'a self,
         mut poll: Held<'a, Poll, W>,
-        results: &mut [Completion],
-        room: usize,
+        room: ResultRoom,
+        most: u32,
     ) -> usize {
         if poll.kept {
-            return self.results_of_stash(results, poll.into_either());
+            return self.results_of_stash(room, poll.into_either());
         }
-        let mut call = Call { batch: [const { MaybeUninit::uninit() }; BATCH], results };
+        let mut call = Call { batch: [const { MaybeUninit::uninit() }; BATCH], room };
         // SAFETY: the queue lives as long as `cq`; there is room for so many.
-        let found = unsafe { self.raw.poll(call.batch.get_unchecked_mut(..room)) };
-        if found <= 0 {
-            // A queue that cannot be polled has failed, which its asynchronous event tells.
-            poll.found_empty();
-            return 0;
-        }
+        let found = unsafe { self.raw.poll(call.batch.get_unchecked_mut(..most as usize)) };
         // One or two are most probable: without a loop.
         // SAFETY: there are as many as are asked for.
         if found == 1 && unsafe { call.take(0) } {
             poll.reaped += 1;
             return 1;
         }
-        let mut taken = 0;
+        if found <= 0 {
+            // A queue that cannot be polled has failed, which its asynchronous event tells.
+            poll.found_empty();
+            return 0;
+        }
         // SAFETY: as above.
         if found == 2 && unsafe { call.take(0) } {
             // SAFETY: as above.
@@ -316,10 +346,11 @@ impl Queue {
                 poll.reaped += 2;
                 return 2;
             }
-            taken = 1;
+            // SAFETY: as above.
+            return unsafe { self.results_of_batch(&mut call, poll.into_either(), 1, 2) };
         }
         // SAFETY: the device has filled as many as it says.
-        unsafe { self.results_of_batch(&mut call, poll.into_either(), taken, found as usize) }
+        unsafe { self.results_of_batch(&mut call, poll.into_either(), 0, found as usize) }
     }
 
     /// Takes the successes of plain requests that are `found`, and leaves all else to [`Queue::results_of_any`].
@@ -329,7 +360,7 @@ impl Queue {
     #[inline(never)]
     unsafe fn results_of_batch(
         &self,
-        call: &mut Call<'_>,
+        call: &mut Call,
         mut poll: Held<'_, Poll>,
         mut taken: usize,
         found: usize,
@@ -339,41 +370,43 @@ impl Queue {
             taken += 1;
         }
         poll.reaped += taken as u64;
-        if taken < found || found == BATCH && call.results.len() > BATCH {
+        if taken < found || found == BATCH && call.room.count > BATCH as u32 {
             // SAFETY: as above.
             let left = unsafe { slice::from_raw_parts(call.batch.as_ptr().cast(), found) };
-            return self.results_of_any(call.results, poll, taken, &left[taken..]);
+            return self.results_of_any(call.room, poll, taken, &left[taken..]);
         }
         taken
     }
 
     /// Takes results of the stash first, which is mostly all that is kept.
     #[inline(never)]
-    fn results_of_stash(&self, results: &mut [Completion], mut poll: Held<'_, Poll>) -> usize {
+    fn results_of_stash(&self, room: ResultRoom, mut poll: Held<'_, Poll>) -> usize {
+        // SAFETY: who asks for results has room.
+        let results = unsafe { room.all() };
         let taken = poll.take_stashed(results);
         poll.note_kept();
         if poll.kept {
-            return self.results_of_any(results, poll, taken, &[]);
+            return self.results_of_any(room, poll, taken, &[]);
         }
         if taken == results.len() {
             return taken;
         }
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        let room = (results.len() - taken).min(BATCH);
-        match self.cq.poll(&mut batch[..room]).unwrap_or_default() {
+        let most = (results.len() - taken).min(BATCH);
+        match self.cq.poll(&mut batch[..most]).unwrap_or_default() {
             [] => {
                 poll.found_empty();
                 taken
             }
-            found => self.results_of_any(results, poll, taken, found),
+            found => self.results_of_any(room, poll, taken, found),
         }
     }
 
     /// Waits for the lock first.
     #[cold]
     #[inline(never)]
-    fn results_later(&self, results: &mut [Completion]) -> usize {
-        self.results_of_any(results, self.poll.lock(), 0, &[])
+    fn results_later(&self, room: ResultRoom) -> usize {
+        self.results_of_any(room, self.poll.lock(), 0, &[])
     }
 
     /// Takes results of all kinds, after `taken` others; first those of the completions `found` already.
@@ -381,11 +414,13 @@ impl Queue {
     #[inline(never)]
     fn results_of_any(
         &self,
-        results: &mut [Completion],
+        room: ResultRoom,
         mut poll: Held<'_, Poll>,
         mut taken: usize,
         found: &[ibv_wc],
     ) -> usize {
+        // SAFETY: who asks for results has room.
+        let results = unsafe { room.all() };
         let mut take = |completion| {
             results[taken] = completion;
             taken += 1;
@@ -393,12 +428,12 @@ impl Queue {
         poll.reap(found, &mut take);
         taken += poll.take_stashed(&mut results[taken..]);
         while taken < results.len() {
-            let room = (results.len() - taken).min(BATCH);
-            let found = self.reap(&mut poll, room, |completion| {
+            let most = (results.len() - taken).min(BATCH);
+            let found = self.reap(&mut poll, most, |completion| {
                 results[taken] = completion;
                 taken += 1;
             });
-            if found < room {
+            if found < most {
                 poll.found_empty();
                 if poll.has_leftovers() {
                     poll.settle_empty(&self.cq);
@@ -414,10 +449,10 @@ impl Queue {
         taken
     }
 
-    /// Takes up to `room` completions from the device and gives the visible ones to `take`; returns how many there were.
-    fn reap(&self, poll: &mut Poll, room: usize, take: impl FnMut(Completion)) -> usize {
+    /// Takes up to `most` completions from the device and gives the visible ones to `take`; returns how many there were.
+    fn reap(&self, poll: &mut Poll, most: usize, take: impl FnMut(Completion)) -> usize {
         let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
-        let found = self.cq.poll(&mut batch[..room]).unwrap_or_default();
+        let found = self.cq.poll(&mut batch[..most]).unwrap_or_default();
         poll.reap(found, take);
         found.len()
     }

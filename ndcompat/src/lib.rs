@@ -40,7 +40,7 @@ mod worker;
 
 pub use adapter::Adapter;
 pub use buffer::{Buffer, RemoteMemory};
-pub use completion_queue::{CompletionQueue, Reaper};
+pub use completion_queue::{CompletionQueue, Reaper, ResultRoom};
 pub use connector::Connector;
 pub use endpoint::SharedEndpoint;
 pub use listener::Listener;

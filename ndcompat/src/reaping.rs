@@ -267,6 +267,8 @@ impl Poll {
             if lossy {
                 // The device may have reported something since it was asked, but does so no more.
                 self.stash_all(cq);
+            } else {
+                core.ask_for_last_word();
             }
             for queue in core.queues_on(cq) {
                 queue.take_flushed(lossy, |completion| {

@@ -8,100 +8,78 @@
 //! Perhaps different threads use the two ends: what either writes is on cache lines of its own, and no two queues share
 //! a line.
 
+mod slot;
+
+pub(crate) use slot::{Reaped, reap, reap_plain};
+
 use crate::lines::Lines;
-use crate::lock::{CACHE_LINE, Either, Held, Lock, Padded, Way};
+use crate::lock::{Either, Held, Lock, Padded, Way};
 use crate::queue_pair::Core;
 use crate::status::Status;
 use crate::types::{Completion, RequestType};
-use crate::verbs::bindings::ibv_wc;
-use std::cell::UnsafeCell;
+use slot::{Name, Ring, Slot};
+use std::ptr;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// What must be remembered of one posted request until it completes.
-#[repr(C)]
-struct Slot {
-    context: u64,
-    /// Atomic because a device that has lost a request, and finds it, looks here although the slot may be another's by then.
-    sequence: AtomicU32,
-    kind: RequestType,
-    // These never change. They are not next to `context`: to read both at once just after one was written takes long.
-    queue: *const RequestQueue,
-    queue_pair_context: u64,
-}
-
-// No slot lies on two lines.
-const _: () = assert!(CACHE_LINE.is_multiple_of(size_of::<Slot>()));
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A ring of slots: the requests posted to one queue and not yet reaped from its completion queue.
 pub(crate) struct RequestQueue {
-    /// They lie behind the queue.
-    slots: *const UnsafeCell<Slot>,
-    /// The number of slots, which is a power of two, less one.
-    mask: u32,
-    depth: u32,
     /// How many silent requests may follow each other before one must report, to be swallowed: a queue of silent requests
     /// only would never free a slot.
     silence: u32,
+    queue_pair_context: u64,
     core: Weak<Core>,
     producer: Lock<Producer>,
-    /// Sequence number of the oldest request not reaped. Written under the completion queue's lock.
-    tail: Padded<AtomicU32>,
+    /// The request reaped last. Its slot is free, but stays so until the next one is: where the posting end meets it, the queue
+    /// is full. Written under the completion queue's lock.
+    tail: Padded<AtomicPtr<Slot>>,
 }
 
 /// The posting end of the ring.
 struct Producer {
-    head: u32,
-    /// Where `head` may not go beyond without a closer look: at most the depth above `tail`, as it was once; no further
-    /// than it is on a failed queue pair.
-    end: u32,
+    /// The slot of the next request.
+    head: *mut Slot,
+    /// Where `head` may not go beyond without a closer look: the tail, as it was once; `head` itself on a failed queue pair.
+    end: *mut Slot,
+    slots: Ring,
     /// Silent requests since the last one that reports.
     unsignalled: u32,
-    /// The latest request that asked for no completion.
-    last_silent: Option<u32>,
-    /// Set when the queue pair has failed: from this sequence number on, requests never reach the device.
-    flushing_from: Option<u32>,
+    /// The latest request that asked for no completion; null once it is seen not to be outstanding, and so before the head comes
+    /// there again.
+    last_silent: *mut Slot,
+    /// Set when the queue pair has failed: from then on, requests never reach the device.
+    flushing: bool,
+    /// Then, the device's last request, if it would say nothing of its success, and has not been asked to; or null.
+    unspoken: *mut Slot,
 }
 
-/// How far off a sequence number is that no request has.
-const FAR: u32 = 1 << 31;
+impl Producer {
+    /// Lets `head` go as far as the tail, which is there by now.
+    #[inline(always)]
+    fn open_to(&mut self, tail: *mut Slot) {
+        self.end = tail;
+        if !self.last_silent.is_null() {
+            self.forget_silent(tail);
+        }
+    }
+
+    /// Looks whether the latest silent request is outstanding still. Not called, where posting takes the shortest way: then
+    /// registers would have to be saved.
+    #[inline(always)]
+    fn forget_silent(&mut self, tail: *mut Slot) {
+        if !self.slots.is_taken(self.last_silent, tail, self.head) {
+            self.last_silent = ptr::null_mut();
+        }
+    }
+}
 
 // SAFETY: a slot is written only by the holder of the producer lock while it is free, and read only by the holder of
 // the completion queue's lock while it is taken; `tail` orders the two.
 unsafe impl Send for RequestQueue {}
 // SAFETY: as above.
 unsafe impl Sync for RequestQueue {}
-
-/// What a request is called at the device, its `wr_id`: the address of its slot, of which the low bits are zero but for one
-/// that tells whether it is silent. Shared receives have another, see `shared_receive_queue`.
-#[derive(Clone, Copy)]
-struct Name(u64);
-
-impl Name {
-    const SILENT: u64 = 2;
-    /// The bits of silent requests and of shared receives.
-    const NOT_PLAIN: u64 = 3;
-
-    #[inline(always)]
-    fn new(slot: *const Slot, silent: bool) -> Name {
-        Name(slot as u64 | if silent { Name::SILENT } else { 0 })
-    }
-
-    #[inline(always)]
-    fn is_silent(self) -> bool {
-        self.0 & Name::SILENT != 0
-    }
-
-    /// The slot.
-    ///
-    /// # Safety
-    /// It must be in memory and taken, and the lock of its completion queue be held.
-    #[inline(always)]
-    unsafe fn slot<'a>(self) -> &'a Slot {
-        // SAFETY: the name was made of the slot's address.
-        unsafe { &*((self.0 & !Name::SILENT) as *const Slot) }
-    }
-}
+// SAFETY: as above.
+unsafe impl Send for Producer {}
 
 /// A request about to be posted: what the device needs to know about it.
 #[derive(Clone, Copy)]
@@ -114,35 +92,29 @@ pub(crate) struct Ticket {
 
 impl RequestQueue {
     pub(crate) fn new(depth: u32, queue_pair_context: u64, core: Weak<Core>) -> Lines<RequestQueue> {
-        let count = depth.max(2).next_power_of_two();
-        let producer =
-            Producer { head: 0, end: depth, unsignalled: 0, last_silent: None, flushing_from: None };
+        let count = depth + 1;
         Lines::new(count as usize * size_of::<Slot>(), |queue: *mut RequestQueue, room| {
-            let slots: *mut UnsafeCell<Slot> = room.cast();
-            for at in 0..count as usize {
-                let (context, sequence, kind) = (0, AtomicU32::new(0), RequestType::Receive);
-                let slot = Slot { queue_pair_context, context, sequence, kind, queue };
-                // SAFETY: there is room for so many.
-                unsafe { slots.add(at).write(UnsafeCell::new(slot)) };
-            }
-            RequestQueue {
+            // SAFETY: there is room for so many.
+            let slots = unsafe { Ring::new(room.cast(), count, queue) };
+            let (head, tail) = (slots.first, slots.last());
+            let producer = Producer {
+                head,
+                end: tail,
                 slots,
-                mask: count - 1,
-                depth,
+                unsignalled: 0,
+                last_silent: ptr::null_mut(),
+                flushing: false,
+                unspoken: ptr::null_mut(),
+            };
+            RequestQueue {
                 silence: depth.div_ceil(2).saturating_sub(1),
+                queue_pair_context,
                 core,
                 // Who only fills the queue, before others use it, does not make it its own.
                 producer: Lock::new(producer, depth.saturating_add(64)),
-                tail: Padded(AtomicU32::new(0)),
+                tail: Padded(AtomicPtr::new(tail)),
             }
         })
-    }
-
-    #[inline(always)]
-    fn slot(&self, sequence: u32) -> *mut Slot {
-        let at = (sequence & self.mask) as usize;
-        // SAFETY: the mask names no slot beyond the last one.
-        UnsafeCell::raw_get(unsafe { self.slots.add(at) })
     }
 
     /// As [`RequestQueue::reserve`], and none if that takes more than a moment.
@@ -156,19 +128,19 @@ impl RequestQueue {
         let mut producer = W::take(&self.producer)?;
         if producer.head == producer.end {
             let end = self.end();
-            if producer.head == end || producer.flushing_from.is_some() {
+            if producer.head == end || producer.flushing {
                 return None;
             }
-            producer.end = end;
+            producer.open_to(end);
         }
-        // SAFETY: the slot is free: head is less than depth ahead of tail.
+        // SAFETY: the slot is free: it is before the tail.
         Some(unsafe { self.take(producer, context, kind, silent) })
     }
 
     /// Where the head may not go beyond by now.
     #[inline(always)]
-    fn end(&self) -> u32 {
-        self.tail.0.load(Ordering::Acquire).wrapping_add(self.depth)
+    fn end(&self) -> *mut Slot {
+        self.tail.0.load(Ordering::Acquire)
     }
 
     /// Takes a slot for a request, which is to be posted to the device next, and then [`Place::settle`]d.
@@ -179,22 +151,17 @@ impl RequestQueue {
         silent: bool,
     ) -> std::result::Result<Place<'_>, KeptBack> {
         let mut producer = self.producer.lock();
-        let end = self.end();
-        if producer.head == end {
+        let (slot, end) = (producer.head, self.end());
+        if slot == end {
             return Err(KeptBack::Full);
         }
-        producer.end = end;
-        let flushing = producer.flushing_from.is_some();
-        // SAFETY: the slot is free: head is less than depth ahead of tail.
+        producer.open_to(end);
+        // SAFETY: the slot is free: it is before the tail.
         let mut place = unsafe { self.take(producer, context, kind, silent) };
-        if flushing {
+        if place.producer.flushing {
             place.producer.end = place.producer.head;
-            // The device does not know the request: what comes under its name is about one that was lost before it.
-            let sequence = end.wrapping_add(FAR);
             // SAFETY: the slot that was just taken.
-            unsafe {
-                (*self.slot(place.producer.head.wrapping_sub(1))).sequence.store(sequence, Ordering::Relaxed)
-            };
+            unsafe { (*slot).disown() };
             return Err(KeptBack::Flushed);
         }
         Ok(place)
@@ -212,18 +179,18 @@ impl RequestQueue {
         kind: RequestType,
         silent: bool,
     ) -> Place<'a, W> {
-        let head = producer.head;
-        let slot = self.slot(head);
+        let slot = producer.head;
         // SAFETY: the slot is free, and the producer lock is held.
         unsafe {
             (*slot).context = context;
-            (*slot).sequence.store(head, Ordering::Relaxed);
-            (*slot).kind = kind;
+            if kind != RequestType::Receive {
+                (*slot).kind = kind;
+            }
+            producer.head = (*slot).next;
         }
-        producer.head = head.wrapping_add(1);
         let mut signalled = true;
         if silent {
-            producer.last_silent = Some(head);
+            producer.last_silent = slot;
             signalled = producer.unsignalled >= self.silence;
             producer.unsignalled = if signalled { 0 } else { producer.unsignalled + 1 };
         }
@@ -233,12 +200,24 @@ impl RequestQueue {
     /// Keeps all requests from now on away from the device. True the first time.
     pub(crate) fn start_flushing(&self) -> bool {
         let mut producer = self.producer.lock();
-        let first = producer.flushing_from.is_none();
-        if first {
-            producer.flushing_from = Some(producer.head);
-            producer.end = producer.head;
+        if producer.flushing {
+            return false;
         }
-        first
+        producer.flushing = true;
+        producer.end = producer.head;
+        if producer.last_silent == producer.slots.before(producer.head) {
+            producer.unspoken = producer.last_silent;
+        }
+        true
+    }
+
+    /// Has the device say when it has done its last request, where that is silent: only then is it the turn of those that were
+    /// kept from it. `ask` posts a request that does nothing, with the `wr_id` it is given; false if there is no room yet.
+    pub(crate) fn last_word(&self, ask: impl FnOnce(u64) -> bool) {
+        let mut producer = self.producer.lock();
+        if !producer.unspoken.is_null() && ask(Name::last_word(producer.unspoken).0) {
+            producer.unspoken = ptr::null_mut();
+        }
     }
 
     /// Takes the requests the device will not report: those posted after the queue pair failed, once all before them
@@ -247,15 +226,20 @@ impl RequestQueue {
     /// The caller holds the completion queue's lock and has found the completion queue empty.
     pub(crate) fn take_flushed(&self, lossy: bool, mut report: impl FnMut(Completion)) {
         let producer = self.producer.lock();
-        let Some(from) = producer.flushing_from else { return };
-        let mut tail = self.tail.0.load(Ordering::Relaxed);
-        if !lossy && from.wrapping_sub(tail) as i32 > 0 {
+        if !producer.flushing {
             return;
         }
-        while tail != producer.head {
-            // SAFETY: a taken slot, read under the completion queue's lock.
-            report(unsafe { &*self.slot(tail) }.completion(Status::CANCELED, 0));
-            tail = tail.wrapping_add(1);
+        let mut tail = self.tail.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: slots of this queue; those before the head are taken, and read under the completion queue's lock.
+            let slot = unsafe { &*(*tail).next };
+            if ptr::eq(slot, producer.head) || !lossy && !slot.is_disowned() {
+                break;
+            }
+            slot.disown();
+            report(slot.completion(Status::CANCELED, 0));
+            // SAFETY: as above.
+            tail = unsafe { (*tail).next };
         }
         self.tail.0.store(tail, Ordering::Release);
     }
@@ -263,65 +247,20 @@ impl RequestQueue {
     /// Whether a request that asked for no completion is outstanding: then the queue may be full although the user has
     /// taken every result there is.
     pub(crate) fn has_silent(&self) -> bool {
-        let producer = self.producer.lock();
-        let tail = self.tail.0.load(Ordering::Acquire);
-        producer.last_silent.is_some_and(|last| last.wrapping_sub(tail) as i32 >= 0)
+        let mut producer = self.producer.lock();
+        producer.forget_silent(self.end());
+        !producer.last_silent.is_null()
     }
 
     /// Whether no request is outstanding.
     pub(crate) fn is_idle(&self) -> bool {
-        self.producer.lock().head == self.tail.0.load(Ordering::Acquire)
+        // SAFETY: a slot of this queue, of which this never changes.
+        self.producer.lock().head == unsafe { (*self.end()).next }
     }
 
     /// The queue pair this queue belongs to, while it lives.
     pub(crate) fn core(&self) -> &Weak<Core> {
         &self.core
-    }
-}
-
-impl Slot {
-    /// What `report` says of the request; then frees its slot, and those before it. Nothing if that was done before.
-    ///
-    /// # Safety
-    /// The slot's queue must be in memory, and the lock of its completion queue be held.
-    unsafe fn complete<T>(&self, report: impl FnOnce(&Slot) -> T) -> Option<T> {
-        // SAFETY: the caller's promise.
-        let (queue, sequence) = (unsafe { &*self.queue }, self.sequence.load(Ordering::Relaxed));
-        if sequence.wrapping_sub(queue.tail.0.load(Ordering::Relaxed)) >= queue.depth {
-            return None;
-        }
-        // SAFETY: as above.
-        Some(unsafe { self.free(sequence, report) })
-    }
-
-    /// What `report` says of the request, which has the `sequence` number; then frees its slot, and those before it.
-    ///
-    /// # Safety
-    /// As [`Slot::complete`]; the slot must be taken.
-    #[inline(always)]
-    unsafe fn free<T>(&self, sequence: u32, report: impl FnOnce(&Slot) -> T) -> T {
-        // First: a slot that is free may be another thread's next request at once.
-        let (queue, reported) = (self.queue, report(self));
-        // SAFETY: the caller's promise.
-        unsafe { &*queue }.tail.0.store(sequence.wrapping_add(1), Ordering::Release);
-        reported
-    }
-
-    /// What to report of a request that was successful.
-    #[inline(always)]
-    fn success(&self, wc: &ibv_wc) -> Completion {
-        self.completion(Status::SUCCESS, if self.kind == RequestType::Receive { wc.byte_len } else { 0 })
-    }
-
-    #[inline(always)]
-    fn completion(&self, status: Status, bytes: u32) -> Completion {
-        Completion {
-            status,
-            bytes_transferred: bytes,
-            queue_pair_context: self.queue_pair_context,
-            request_context: self.context,
-            request_type: self.kind,
-        }
     }
 }
 
@@ -348,7 +287,7 @@ impl<'a, W: Way<'a>> Place<'a, W> {
 #[cold]
 #[inline(never)]
 fn refused<'a, W: Way<'a>>(mut producer: Held<'a, Producer, W>, error: i32) -> Status {
-    producer.head = producer.head.wrapping_sub(1);
+    producer.head = producer.slots.before(producer.head);
     // It may have been the silent one that was to report: the next does.
     producer.unsignalled = u32::MAX;
     if error == libc::ENOMEM { Status::NO_MORE_ENTRIES } else { Status::from_errno(error) }
@@ -363,60 +302,10 @@ pub(crate) enum KeptBack {
     Flushed,
 }
 
-/// What a work completion means to ND.
-pub(crate) enum Reaped<'a> {
-    /// One to hand to the user.
-    Visible(Completion),
-    /// A failed one, and the queue it failed on.
-    Failed(Completion, &'a RequestQueue),
-    /// One nobody asked for.
-    Hidden,
-}
-
-/// What to report of `wc` if it is the success of a request that is neither silent nor a shared receive: then its slot is
-/// freed, and those before it. Otherwise nothing is done, and [`reap`] is to be asked.
-///
-/// # Safety
-/// `wc` must come from the completion queue whose lock the caller holds, and its queue must still be in memory; no request
-/// of that may have been reported as cancelled.
-#[inline(always)]
-pub(crate) unsafe fn reap_plain(wc: &ibv_wc) -> Option<Completion> {
-    if wc.wr_id & Name::NOT_PLAIN != 0 || wc.status != 0 {
-        return None;
-    }
-    // SAFETY: a plain request's name is its slot's address; the rest is passed on to the caller.
-    unsafe {
-        let slot = &*(wc.wr_id as *const Slot);
-        Some(slot.free(slot.sequence.load(Ordering::Relaxed), |slot| slot.success(wc)))
-    }
-}
-
-/// Frees the slot that `wc` completes, and those before it, and says what to report. Not for shared receives.
-///
-/// # Safety
-/// As [`reap_plain`].
-pub(crate) unsafe fn reap<'a>(wc: &ibv_wc) -> Reaped<'a> {
-    let name = Name(wc.wr_id);
-    // SAFETY: passed on to the caller.
-    let report = unsafe {
-        name.slot().complete(|slot| {
-            if wc.status != 0 {
-                let completion = slot.completion(crate::completion::status(wc, slot.kind), 0);
-                Reaped::Failed(completion, &*slot.queue)
-            } else if name.is_silent() {
-                Reaped::Hidden
-            } else {
-                Reaped::Visible(slot.success(wc))
-            }
-        })
-    };
-    // What was reported as lost before, and found by the device after all, is nothing to report.
-    report.unwrap_or(Reaped::Hidden)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::bindings::*;
 
     fn queue(depth: u32) -> Lines<RequestQueue> {
         RequestQueue::new(depth, 77, Weak::new())
@@ -430,9 +319,13 @@ mod tests {
     }
 
     fn success(ticket: &Ticket) -> Reaped<'static> {
+        completed(ticket, IBV_WC_SUCCESS)
+    }
+
+    fn completed(ticket: &Ticket, status: ibv_wc_status) -> Reaped<'static> {
         // SAFETY: all-zero is a valid work completion.
         let mut wc: ibv_wc = unsafe { std::mem::zeroed() };
-        wc.wr_id = ticket.wr_id;
+        (wc.wr_id, wc.status) = (ticket.wr_id, status);
         // SAFETY: the queue outlives the call in every test.
         unsafe { reap(&wc) }
     }
@@ -493,6 +386,57 @@ mod tests {
         queue.take_flushed(false, |c| flushed.push(c.request_context));
         assert_eq!(flushed, [2]);
         assert!(queue.is_idle());
+    }
+
+    #[test]
+    fn the_pieces_of_a_request_are_one_result() {
+        let queue = queue(2);
+        let before = post(&queue, 1, false).unwrap();
+        let split = post(&queue, 2, false).unwrap();
+        assert!(matches!(success(&before), Reaped::Visible(_)));
+        assert!(
+            matches!(completed(&split, IBV_WC_REM_ACCESS_ERR), Reaped::Failed(c, _) if c.request_context == 2)
+        );
+        for _ in 0..3 {
+            assert!(matches!(completed(&split, IBV_WC_WR_FLUSH_ERR), Reaped::Hidden));
+        }
+        assert!(queue.is_idle());
+    }
+
+    #[test]
+    fn silent_requests_are_known_while_they_are_outstanding() {
+        let queue = queue(5);
+        for round in 0..20 {
+            assert!(!queue.has_silent(), "round {round}");
+            let loud: Vec<_> = (0..round % 3).map(|i| post(&queue, i, false).unwrap()).collect();
+            post(&queue, 3, true).unwrap();
+            let last = post(&queue, 4, false).unwrap();
+            loud.iter().for_each(|ticket| assert!(matches!(success(ticket), Reaped::Visible(_))));
+            assert!(queue.has_silent() && !queue.is_idle(), "round {round}");
+            // Without a look in between: the ring goes around, and another has its slot.
+            let reused = round % 2 == 0;
+            assert!(matches!(success(&last), Reaped::Visible(_)));
+            for _ in 0..if reused { 13 } else { 0 } {
+                assert!(matches!(success(&post(&queue, 5, false).unwrap()), Reaped::Visible(_)));
+            }
+            assert!(!queue.has_silent() && queue.is_idle(), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_full_queue_knows_its_silent_requests() {
+        for depth in 1..9 {
+            for lap in 0..2 * depth {
+                let queue = queue(depth);
+                for _ in 0..lap {
+                    success(&post(&queue, 0, false).unwrap());
+                }
+                post(&queue, 1, true).unwrap();
+                (1..depth).for_each(|i| assert!(post(&queue, i.into(), false).is_ok()));
+                assert_eq!(post(&queue, 9, false).err(), Some(KeptBack::Full));
+                assert!(queue.has_silent(), "depth {depth}, after {lap}");
+            }
+        }
     }
 
     #[test]

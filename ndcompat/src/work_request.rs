@@ -101,6 +101,20 @@ impl Core {
         posted
     }
 
+    /// Has a failed device report on its last request, if it would not do so unasked.
+    pub(crate) fn ask_for_last_word(&self) {
+        let nothing = Initiation {
+            kind: RequestType::Write,
+            sge: self.limits.empty_list,
+            flags: 0,
+            remote: Remote::default(),
+        };
+        self.initiator.last_word(|wr_id| {
+            // Another thread may be about to destroy the queue pair.
+            self.qp.while_live(|| nothing.post_whole(self, wr_id, IBV_SEND_SIGNALED)) == Some(0)
+        });
+    }
+
     /// Sees to a request that does not go to the device.
     #[cold]
     #[inline(never)]

@@ -82,6 +82,26 @@ fn a_silent_request_that_fails_is_reported() {
 }
 
 #[test]
+fn silent_requests_keep_no_later_one_back() {
+    let pair = pair();
+    for round in 0..2 {
+        write(&pair, round, op_flags::SILENT_SUCCESS).unwrap();
+    }
+    pair.active.queue_pair.flush().unwrap();
+    write(&pair, 7, 0).unwrap();
+    // A silent one that was not done by then is reported, too.
+    let last = loop {
+        let done = pair.active.completion();
+        assert_eq!(done.status, Status::CANCELED);
+        if done.request_context > 1 {
+            break done.request_context;
+        }
+    };
+    assert_eq!(last, 7);
+    assert!(pair.active.try_completion().is_none());
+}
+
+#[test]
 fn inline_data_is_copied_at_once() {
     let mut pair = pair();
     let limit = pair.active.adapter.info().unwrap().inline_request_threshold as usize;

@@ -1,7 +1,7 @@
 //! Shared receive queues, with queue pairs on the device under test.
 
 use ndcompat::connector::Offer;
-use ndcompat::types::{RequestType, Sge};
+use ndcompat::types::{NotifyType, RequestType, Sge, op_flags};
 use ndcompat::{Adapter, QueuePairConfig, SharedReceiveQueue, SharedReceiveQueueConfig, Status};
 use ndcompat_tests::{End, Operation, Pair, QUEUE_DEPTH, adapter, address, is_siw};
 use std::sync::Arc;
@@ -152,6 +152,35 @@ fn an_empty_one_keeps_the_connection() {
     receive(&pool, &shared, 1).unwrap();
     assert_eq!(pair.passive.completion().status, Status::SUCCESS);
     assert_eq!(pair.active.completion().status, Status::SUCCESS);
+}
+
+/// Such a queue pair is not destroyed when it fails: the device itself must say that it has done what it would not report.
+#[test]
+fn silent_requests_keep_no_later_one_back() {
+    let adapter = adapter();
+    let pool = End::new(&adapter, 0);
+    let shared = create(&pool, 8, 0);
+    let pair = connect(end_on(&adapter, 1, &shared), End::new(&adapter, 2));
+    let send = |context, flags| pair.active.send(context, 0..8, flags).unwrap();
+    pair.passive.receive(1, 0..8).unwrap();
+    send(1, op_flags::SILENT_SUCCESS);
+    assert_eq!(pair.passive.completion().status, Status::SUCCESS);
+    // It has been acknowledged, then, too.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let told = pair.active.completion_queue.begin_notify(NotifyType::Any).unwrap();
+    pair.active.queue_pair.flush().unwrap();
+    send(2, 0);
+    assert_eq!(told.wait(), Ok(()));
+    let mut canceled = vec![2];
+    if is_siw() {
+        // It does not say what it has done, and what not.
+        canceled.insert(0, 1);
+    }
+    for context in canceled {
+        let done = pair.active.completion();
+        assert_eq!((done.status, done.request_context), (Status::CANCELED, context));
+    }
+    assert!(pair.active.try_completion().is_none());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use double::turn;
 use ndcompat::Status;
+use ndcompat::types::op_flags;
 use ndcompat_tests::client::{Client, Ov, PATIENCE, connect, connected, listen_on, messages_pass, open};
 use ndcompat_tests::com::Overlapping;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -36,6 +37,31 @@ fn each_request_is_reported_once() {
         if round % 3 != 0 {
             assert_eq!(ov.wait(&client.connector), Status::SUCCESS);
         }
+    }
+}
+
+/// The device says nothing of silent requests that were successful; what is posted after the end is reported all the same.
+#[test]
+fn silent_requests_keep_no_other_back() {
+    let _turn = turn();
+    for loud_last in [false, true] {
+        let (client, peer) = connected();
+        for context in 0..2 {
+            assert_eq!(peer.receive(context, 8), Status::SUCCESS);
+            assert_eq!(client.send(context, 8, op_flags::SILENT_SUCCESS), Status::SUCCESS);
+            assert_eq!(peer.result().status, Status::SUCCESS);
+        }
+        if loud_last {
+            assert_eq!(client.send(2, 8, 0), Status::SUCCESS);
+        }
+        // SAFETY: no arguments.
+        assert_eq!(unsafe { client.queue_pair.flush() }, Status::SUCCESS);
+        assert_eq!(client.send(3, 8, 0), Status::SUCCESS);
+        for context in if loud_last { 2..4 } else { 3..4 } {
+            let result = client.result();
+            assert_eq!((result.status, result.request_context), (Status::CANCELED, context));
+        }
+        assert!(client.try_result().is_none());
     }
 }
 
