@@ -101,7 +101,7 @@ impl Core {
         posted
     }
 
-    /// Has a failed device report on its last request, if it would not do so unasked.
+    /// Has the device of a failed queue pair report on its last request, if it would not do so unasked.
     pub(crate) fn ask_for_last_word(&self) {
         let nothing = Initiation {
             kind: RequestType::Write,
@@ -111,7 +111,7 @@ impl Core {
         };
         self.initiator.last_word(|wr_id| {
             // Another thread may be about to destroy the queue pair.
-            self.qp.while_live(|| nothing.post_whole(self, wr_id, IBV_SEND_SIGNALED)) == Some(0)
+            self.qp.if_live(|| nothing.post_whole(self, wr_id, IBV_SEND_SIGNALED)) == Some(0)
         });
     }
 

@@ -79,15 +79,15 @@ impl QueuePair {
         &self.parents
     }
 
-    /// Does something while the queue pair cannot be destroyed, unless it is.
-    pub fn while_live<R>(&self, with: impl FnOnce() -> R) -> Option<R> {
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        live.then(with)
+    /// Does something while the queue pair cannot be destroyed, unless it is, or is about to be. Waits for nobody.
+    pub fn if_live<R>(&self, with: impl FnOnce() -> R) -> Option<R> {
+        self.live.try_read().ok().filter(|live| **live).map(|_live| with())
     }
 
     /// Does something with the queue pair, unless it is destroyed: then `EINVAL`, as in a state that does not allow it.
     fn live<R>(&self, with: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-        self.while_live(with).unwrap_or_else(|| Err(io::Error::from_raw_os_error(libc::EINVAL)))
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        if *live { with() } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
     }
 
     /// Changes the attributes that `mask` (`IBV_QP_*`) names.
