@@ -252,6 +252,12 @@ impl RequestQueue {
         !producer.last_silent.is_null()
     }
 
+    /// Whether a slot is taken.
+    fn is_outstanding(&self, slot: *const Slot) -> bool {
+        let producer = self.producer.lock();
+        producer.slots.is_taken(slot.cast_mut(), self.end(), producer.head)
+    }
+
     /// Whether no request is outstanding.
     pub(crate) fn is_idle(&self) -> bool {
         // SAFETY: a slot of this queue, of which this never changes.
@@ -397,10 +403,67 @@ mod tests {
         assert!(
             matches!(completed(&split, IBV_WC_REM_ACCESS_ERR), Reaped::Failed(c, _) if c.request_context == 2)
         );
-        for _ in 0..3 {
+        assert!(matches!(completed(&split, IBV_WC_WR_FLUSH_ERR), Reaped::Hidden));
+        queue.start_flushing();
+        assert_eq!(post(&queue, 3, false).err(), Some(KeptBack::Flushed));
+        let mut flushed = Vec::new();
+        for late in [false, true] {
+            queue.take_flushed(true, |c| flushed.push(c.request_context));
+            assert_eq!(flushed, [3], "late: {late}");
             assert!(matches!(completed(&split, IBV_WC_WR_FLUSH_ERR), Reaped::Hidden));
         }
         assert!(queue.is_idle());
+    }
+
+    #[test]
+    fn what_is_said_of_a_request_that_is_over_is_no_news() {
+        let queue = queue(4);
+        let silent = post(&queue, 1, true).unwrap();
+        queue.start_flushing();
+        let mut words = Vec::new();
+        queue.last_word(|_| false);
+        queue.last_word(|wr_id| {
+            words.push(wr_id);
+            true
+        });
+        queue.last_word(|_| unreachable!("it was asked"));
+        let word = Ticket { wr_id: words[0], signalled: true };
+        assert_eq!(post(&queue, 2, false).err(), Some(KeptBack::Flushed));
+        // The device has not done it, and says so, but is late with the other word.
+        assert!(
+            matches!(completed(&silent, IBV_WC_WR_FLUSH_ERR), Reaped::Failed(c, _) if c.request_context == 1)
+        );
+        let flushed = || {
+            let mut flushed = Vec::new();
+            queue.take_flushed(false, |c| flushed.push(c.request_context));
+            flushed
+        };
+        assert_eq!(flushed(), [2]);
+        for status in [IBV_WC_WR_FLUSH_ERR, IBV_WC_SUCCESS] {
+            assert!(matches!(completed(&word, status), Reaped::Hidden));
+            assert!(queue.is_idle() && flushed().is_empty(), "nothing is reported again");
+        }
+    }
+
+    #[test]
+    fn the_last_word_frees_what_was_silent() {
+        for status in [IBV_WC_WR_FLUSH_ERR, IBV_WC_SUCCESS] {
+            let queue = queue(4);
+            post(&queue, 1, true).unwrap();
+            queue.start_flushing();
+            assert_eq!(post(&queue, 2, false).err(), Some(KeptBack::Flushed));
+            let mut flushed = Vec::new();
+            queue.take_flushed(false, |c| flushed.push(c.request_context));
+            assert!(flushed.is_empty());
+            queue.last_word(|wr_id| {
+                flushed.push(wr_id);
+                true
+            });
+            let word = Ticket { wr_id: flushed.pop().unwrap(), signalled: true };
+            assert!(matches!(completed(&word, status), Reaped::Hidden));
+            queue.take_flushed(false, |c| flushed.push(c.request_context));
+            assert_eq!(flushed, [2]);
+        }
     }
 
     #[test]

@@ -180,9 +180,11 @@ pub(crate) unsafe fn reap<'a>(wc: &ibv_wc) -> Reaped<'a> {
     // SAFETY: passed on to the caller.
     let slot = unsafe { name.slot() };
     // SAFETY: passed on to the caller.
-    let is_tail = || ptr::eq(slot, unsafe { &*slot.queue }.tail.0.load(Ordering::Relaxed));
-    if slot.is_disowned() || is_tail() {
-        // It was reported as lost before, and found by the device after all; or it is a further piece of one that has failed.
+    let is_outstanding = || unsafe { &*slot.queue }.is_outstanding(slot);
+    let may_be_over = wc.status != 0 || name.is(Name::LAST_WORD);
+    if slot.is_disowned() || may_be_over && !is_outstanding() {
+        // It was reported as lost before, and found by the device after all; or it is a further piece of one that has failed,
+        // or the word on one that has.
         return Reaped::Hidden;
     }
     let report = |slot: &Slot| {
