@@ -168,6 +168,11 @@ impl Adapter {
         &self.routes
     }
 
+    /// Whether `address` is the one that the adapter was opened with; of other addresses the kernel knows.
+    pub(crate) fn is_at(&self, address: SockAddr) -> bool {
+        self.removal.watches(address)
+    }
+
     /// `ND_DEVICE_REMOVED` once the device is gone. Called without any lock, by all that is no cleaning up.
     pub(crate) fn check(&self) -> Result<()> {
         self.removal.check()

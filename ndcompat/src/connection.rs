@@ -113,7 +113,7 @@ pub(crate) struct State {
     pub id: Option<Arc<Id>>,
     /// Over iWARP: whether a worker is in the driver with the id.
     pub asking: Asking,
-    /// The local address, kept for another attempt to connect.
+    /// The local address, kept for another attempt to connect. Without a port as long as that is left to connecting.
     pub bound: Option<SockAddr>,
     /// The program has left the choice of its port to this side.
     pub any_port: bool,

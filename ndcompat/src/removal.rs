@@ -64,6 +64,11 @@ impl Removal {
         Context::of(&self.id).ok_or(Status::DEVICE_REMOVED)
     }
 
+    /// Whether this is the address that the device was found by. Ports play no part.
+    pub(crate) fn watches(&self, address: SockAddr) -> bool {
+        self.id.local_addr().is_some_and(|own| own.with_port(0) == address.with_port(0))
+    }
+
     pub(crate) fn fd(&self) -> RawFd {
         self.channel.fd()
     }

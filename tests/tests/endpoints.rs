@@ -217,6 +217,67 @@ fn a_connector_keeps_its_address_until_it_is_closed() {
 }
 
 #[test]
+fn a_port_is_told_in_the_midst_of_connecting() {
+    let adapter = adapter();
+    let [active, passive] = ends(&adapter);
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    active.connector.bind(address()).unwrap();
+    let mut told = None;
+    connect(&active, &passive, &listener, |operation| {
+        ask(&active, at)(operation);
+        told = active.connector.local_address().ok();
+    });
+    let own = told.unwrap();
+    assert!(own.port() != 0 && own.same_ip(address()), "{own}");
+    assert_eq!((active.connector.local_address(), passive.connector.peer_address()), (Ok(own), Ok(own)));
+    assert_taken(&passive, own);
+    exchange(&active, &passive);
+}
+
+#[test]
+fn a_port_that_connecting_has_chosen_stays() {
+    let adapter = adapter();
+    let [active, passive, other] = ends(&adapter);
+    active.connector.bind(address()).unwrap();
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    drop(listener);
+    assert_refused(&active, at);
+    let own = active.connector.local_address().unwrap();
+    assert_taken(&other, own);
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let fresh = End { connector: active.connector.clone(), ..End::new(&adapter, 9) };
+    connect(&fresh, &passive, &listener, ask(&fresh, at));
+    assert_eq!((active.connector.local_address(), passive.connector.peer_address()), (Ok(own), Ok(own)));
+}
+
+#[test]
+fn an_attempt_given_up_before_its_port_is_chosen_leaves_the_choice() {
+    let adapter = adapter();
+    let [passive, other] = ends(&adapter);
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let give_up = || {
+        let [end] = ends(&adapter);
+        end.connector.bind(address()).unwrap();
+        let mut asked = end.operation();
+        ask(&end, at)(&mut asked);
+        let connector = end.connector.clone();
+        drop(end);
+        assert_eq!(asked.wait(), Status::CANCELED);
+        connector
+    };
+    let active = End { connector: give_up(), ..End::new(&adapter, 1) };
+    let own = active.connector.local_address().unwrap();
+    assert!(own.port() != 0 && own.same_ip(address()), "{own}");
+    assert_taken(&other, own);
+    connect(&active, &passive, &listener, ask(&active, at));
+    assert_eq!((active.connector.local_address(), passive.connector.peer_address()), (Ok(own), Ok(own)));
+    let active = End { connector: give_up(), ..End::new(&adapter, 2) };
+    connect(&active, &other, &listener, ask(&active, at));
+    assert_eq!(active.connector.local_address(), other.connector.peer_address());
+    exchange(&active, &other);
+}
+
+#[test]
 fn a_cancelled_connector_keeps_its_address() {
     let adapter = adapter();
     let [active, passive, other] = ends(&adapter);

@@ -169,9 +169,9 @@ fn listen(local: &LocalAddress, channel: &Arc<EventChannel>) -> (Id, SockAddr) {
 
 fn resolve(local: &LocalAddress, channel: &Arc<EventChannel>, dst: SockAddr) -> Id {
     let id = Id::create(channel, 2).unwrap();
-    id.resolve_addr(Some(local.addr), dst, 2000).unwrap();
+    id.resolve_addr(Some(local.addr), dst, Duration::from_secs(2)).unwrap();
     assert_eq!(expect(channel, EventKind::AddrResolved).cookie(), 2);
-    id.resolve_route(2000).unwrap();
+    id.resolve_route(Duration::from_secs(2)).unwrap();
     expect(channel, EventKind::RouteResolved);
     assert_eq!(id.peer_addr(), Some(dst));
     id

@@ -16,7 +16,7 @@ use std::time::Duration;
 use win32::io::Overlapped;
 
 /// How long looking up an address or a route may take.
-pub(super) const RESOLVE_TIMEOUT_MS: u32 = 2000;
+pub(super) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a driver may take to reach a silent peer, where reaching it is one long system call.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 // Otherwise a worker without work would be interrupted.
@@ -130,17 +130,16 @@ impl Connector {
             Some(id) if state.asking == Asking::Not => id.clone(),
             // The driver has it yet.
             Some(_) if state.any_port => {
-                Arc::new(endpoint::bind(&self.file, self.cookie, bound.with_port(0))?)
+                bound = bound.with_port(0);
+                self.unbound_id()?
             }
             Some(_) => {
                 Arc::new(endpoint::bind_again(&self.file, self.cookie, bound).map_err(Status::of_host)?)
             }
+            None if bound.port() == 0 => self.unbound_id()?,
             // The machine had none to spare when the last attempt failed.
             None => Arc::new(endpoint::bind(&self.file, self.cookie, bound)?),
         };
-        if state.asking != Asking::Not {
-            bound = id.local_addr().unwrap_or(bound);
-        }
         if self.adapter().routes().lead_nowhere(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
         }
@@ -153,11 +152,15 @@ impl Connector {
             }
         };
         core.attach(&self.this).inspect_err(|_| leave())?;
-        if let Err(error) = id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS) {
+        if let Err(error) = look_for_peer(&id, bound, destination) {
             core.detach();
             leave();
             return Err(match Status::from(error) {
                 Status::INVALID_PARAMETER | Status::UNSUCCESSFUL => Status::HOST_UNREACHABLE,
+                // There is a port to be had, or there is not.
+                Status::SHARING_VIOLATION if bound.port() == 0 => Status::TOO_MANY_ADDRESSES,
+                // It was the adapter's address when the connector was bound.
+                Status::DEVICE_REMOVED if !self.adapter().is_known_gone() => Status::INVALID_ADDRESS,
                 status => status,
             });
         }
@@ -170,6 +173,23 @@ impl Connector {
         // SAFETY: passed on to the caller.
         state.establishing = Some(unsafe { self.file().begin(ov) });
         Ok(())
+    }
+
+    /// An id whose port is chosen by connecting.
+    fn unbound_id(&self) -> Result<Arc<Id>> {
+        Ok(Arc::new(Id::create(self.channel()?.verbs(), self.cookie).map_err(Status::of_host)?))
+    }
+
+    /// The neighbour on the way to the peer is known, and with it the local port: looks for the rest of the way.
+    pub(super) fn look_for_path(&self, state: &mut State) -> Aftermath {
+        let Some(id) = &state.id else { return Aftermath::default() };
+        if id.resolve_route(RESOLVE_TIMEOUT).is_err() {
+            return self.connect_failed(state, Status::HOST_UNREACHABLE);
+        }
+        if state.bound.is_some_and(|bound| bound.port() == 0) {
+            state.bound = id.local_addr();
+        }
+        Aftermath::default()
     }
 
     /// What an offer comes to on this adapter.
@@ -388,18 +408,21 @@ impl Connector {
         }
         let Some(bound) = state.bound else { return false };
         let Some(destination) = state.id.as_ref().and_then(|id| id.peer_addr()) else { return false };
-        let Ok(id) = endpoint::bind(&self.file, self.cookie, bound.with_port(0)) else {
-            return false;
-        };
-        if id.resolve_addr(None, destination, RESOLVE_TIMEOUT_MS).is_err() {
+        let Ok(id) = self.unbound_id() else { return false };
+        if look_for_peer(&id, bound.with_port(0), destination).is_err() {
             return false;
         }
         tracing::debug!(%bound, "TCP keeps the port; trying another");
         state.other_ports -= 1;
-        state.bound = id.local_addr();
-        state.id = Some(Arc::new(id));
+        (state.id, state.bound) = (Some(id), Some(bound.with_port(0)));
         true
     }
+}
+
+/// Looks for the neighbour on the way to the peer; from `bound`, to which an id is bound already if it has a port.
+fn look_for_peer(id: &Id, bound: SockAddr, destination: SockAddr) -> io::Result<()> {
+    let source = (bound.port() == 0).then_some(bound);
+    id.resolve_addr(source, destination, RESOLVE_TIMEOUT)
 }
 
 /// Whether TCP has another connection between the same two ports, perhaps one that has ended.

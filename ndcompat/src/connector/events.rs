@@ -1,7 +1,6 @@
 //! What the connection manager's events mean to a connector.
 
 use super::Connector;
-use super::establishing::RESOLVE_TIMEOUT_MS;
 use crate::connection::{Aftermath, End, Happening, Phase, State, Terms};
 use crate::overlapped_file::ConnectionHandler;
 use crate::status::Status;
@@ -11,12 +10,7 @@ impl Connector {
     fn happened(&self, state: &mut State, event: Happening) -> Aftermath {
         match (state.phase, event.kind) {
             (_, EventKind::TimewaitExit | EventKind::AddrChange) => Aftermath::default(),
-            (Phase::Connecting, EventKind::AddrResolved) => match &state.id {
-                Some(id) if id.resolve_route(RESOLVE_TIMEOUT_MS).is_err() => {
-                    self.connect_failed(state, Status::HOST_UNREACHABLE)
-                }
-                _ => Aftermath::default(),
-            },
+            (Phase::Connecting, EventKind::AddrResolved) => self.look_for_path(state),
             (Phase::Connecting, EventKind::RouteResolved) => self.send_request(state),
             (Phase::Connecting, EventKind::ConnectResponse | EventKind::Established) => {
                 state.terms = self.agreed(&state.terms, event.terms);

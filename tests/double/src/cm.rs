@@ -207,13 +207,16 @@ export! {
     }
 
     fn rdma_resolve_addr(
-        id: *mut rdma_cm_id, _src: *mut sockaddr, dst: *mut sockaddr, _timeout_ms: c_int
+        id: *mut rdma_cm_id, src: *mut sockaddr, dst: *mut sockaddr, _timeout_ms: c_int
     ) -> c_int {
         posix("rdma_resolve_addr", || {
             let mut device = lock();
             // SAFETY: the id lives, the lock is held; the address is the caller's promise.
             unsafe {
                 let own = own(id);
+                if !src.is_null() {
+                    device.bind(own, address(src)?)?;
+                }
                 own.remote = Some(address(dst)?);
                 (own.id.verbs, own.id.port_num) = (context(), 1);
                 own.write_addresses();

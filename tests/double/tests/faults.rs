@@ -12,6 +12,7 @@ use ndcompat_tests::com::{
     SharedReceiveQueue, create,
 };
 use ndcompat_tests::{address, shows};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ptr::{null, null_mut};
 use win32::object::RawHandle;
 
@@ -298,8 +299,23 @@ fn ports_run_out() {
     unsafe {
         let listener: Com<Listener> =
             create(|iid, out| client.adapter.create_listener(iid, client.file, out)).unwrap();
+        let (anywhere, _) = SockAddr::from(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).to_raw();
         fail("rdma_bind_addr", libc::EADDRINUSE);
-        shows("IND2Connector::Bind", client.bind(), Status::TOO_MANY_ADDRESSES);
+        let bound = client.connector.bind(anywhere.as_ptr().cast(), length);
+        shows("IND2Connector::Bind", bound, Status::TOO_MANY_ADDRESSES);
+        // A port of the adapter's own address is taken when it is needed.
+        assert_eq!(client.bind(), Status::SUCCESS);
+        for (call, errno, wanted) in [
+            ("rdma_create_id", libc::ENOMEM, Status::NO_MEMORY),
+            ("rdma_resolve_addr", libc::EADDRINUSE, Status::TOO_MANY_ADDRESSES),
+            ("rdma_resolve_addr", libc::ENODEV, Status::INVALID_ADDRESS),
+        ] {
+            fail(call, errno);
+            assert_eq!(client.connect(address().with_port(9), b"", &mut Ov::new()), wanted);
+        }
+        fail("rdma_bind_addr", libc::EADDRINUSE);
+        assert_eq!(local_port(&client), Err(Status::TOO_MANY_ADDRESSES));
+        assert!(local_port(&client).is_ok_and(|port| port != 0));
         let method = "IND2Listener::Bind";
         fail("rdma_bind_addr", libc::EADDRINUSE);
         shows(method, listener.bind(raw.as_ptr().cast(), length), Status::TOO_MANY_ADDRESSES);
@@ -407,14 +423,15 @@ fn peers_that_do_not_answer_a_disconnect() {
     shows(method, ov.wait(&active.connector), Status::CANCELED);
 }
 
-fn local_port(client: &Client) -> u16 {
+fn local_port(client: &Client) -> Result<u16, Status> {
     let (mut raw, _) = address().to_raw();
     let mut length = size_of::<RawSockAddr>() as u32;
     // SAFETY: the buffer is as long as said.
     unsafe {
-        let got = client.connector.get_local_address(raw.as_mut_ptr().cast(), &mut length);
-        assert_eq!(got, Status::SUCCESS);
-        SockAddr::from_raw(raw.as_ptr().cast(), length as usize).unwrap().port()
+        match client.connector.get_local_address(raw.as_mut_ptr().cast(), &mut length) {
+            Status::SUCCESS => Ok(SockAddr::from_raw(raw.as_ptr().cast(), length as usize).unwrap().port()),
+            status => Err(status),
+        }
     }
 }
 
@@ -433,7 +450,7 @@ fn a_disconnect_that_fails_closes_the_connection_all_the_same() {
         replace_event(RDMA_CM_EVENT_DISCONNECTED, None);
         assert_eq!(active.disconnect(&mut ov), Status::PENDING);
         assert_eq!(ov.internal(), Status::PENDING);
-        raise_event(local_port(&active), event(RDMA_CM_EVENT_DISCONNECTED, -errno));
+        raise_event(local_port(&active).unwrap(), event(RDMA_CM_EVENT_DISCONNECTED, -errno));
         assert_eq!(ov.wait(&active.connector), wanted);
         assert_eq!(notice.wait(&active.connector), Status::CONNECTION_DISCONNECTED);
         assert_eq!(active.result().status, Status::CANCELED);

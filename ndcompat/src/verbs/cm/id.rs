@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::super::bindings::*;
 use super::super::{SockAddr, address, errno, qp};
@@ -134,21 +135,22 @@ impl Id {
         errno::posix(unsafe { rdma_bind_addr(self.as_ptr(), raw.as_mut_ptr()) })
     }
 
-    /// Looks for the device and the neighbour on the way to `dst`; ends in `AddrResolved` or `AddrError`.
-    pub fn resolve_addr(&self, src: Option<SockAddr>, dst: SockAddr, timeout_ms: u32) -> io::Result<()> {
+    /// Looks for the device and the neighbour on the way to `dst`; ends in `AddrResolved` or `AddrError`. Binds to `src`,
+    /// which an id that is bound already must not have.
+    pub fn resolve_addr(&self, src: Option<SockAddr>, dst: SockAddr, timeout: Duration) -> io::Result<()> {
         let mut src = src.map(|src| src.to_raw().0);
         let src = src.as_mut().map_or(ptr::null_mut(), |src| src.as_mut_ptr());
         let (mut dst, _) = dst.to_raw();
         // SAFETY: the id is live, the addresses as long as their families say.
         errno::posix(unsafe {
-            rdma_resolve_addr(self.as_ptr(), src, dst.as_mut_ptr(), c_timeout(timeout_ms))
+            rdma_resolve_addr(self.as_ptr(), src, dst.as_mut_ptr(), milliseconds(timeout))
         })
     }
 
     /// Looks for the path to the peer; ends in `RouteResolved` or `RouteError`.
-    pub fn resolve_route(&self, timeout_ms: u32) -> io::Result<()> {
+    pub fn resolve_route(&self, timeout: Duration) -> io::Result<()> {
         // SAFETY: the id is live.
-        errno::posix(unsafe { rdma_resolve_route(self.as_ptr(), c_timeout(timeout_ms)) })
+        errno::posix(unsafe { rdma_resolve_route(self.as_ptr(), milliseconds(timeout)) })
     }
 
     /// Listens on the address it is bound to.
@@ -263,8 +265,8 @@ impl Drop for Id {
     }
 }
 
-fn c_timeout(timeout_ms: u32) -> c_int {
-    c_int::try_from(timeout_ms).unwrap_or(c_int::MAX)
+fn milliseconds(timeout: Duration) -> c_int {
+    c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX)
 }
 
 /// # Safety
