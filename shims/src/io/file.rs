@@ -156,7 +156,7 @@ impl File {
     /// Posts the completion packet of a request, if there is a port to post it to.
     pub(super) fn post(&self, overlapped: usize, status: i32, bytes: usize) {
         if let Some((queue, key)) = self.port.get() {
-            queue.post(Packet { key: *key, overlapped, bytes, status });
+            queue.post(Packet { key: *key, overlapped, bytes: bytes as u32, status });
         }
     }
 

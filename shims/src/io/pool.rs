@@ -59,7 +59,7 @@ fn work(queue: &Arc<Queue>) {
             let callback = std::mem::transmute::<usize, Callback>(packet.key);
             callback(
                 packet.status as u32,
-                packet.bytes as u32,
+                packet.bytes,
                 std::ptr::with_exposed_provenance_mut(packet.overlapped),
             );
         }

@@ -148,7 +148,7 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
     overlapped: *mut Overlapped,
 ) -> i32 {
     guard_bool(|| {
-        let packet = Packet { key, overlapped: overlapped.addr(), bytes: bytes as usize, status: 0 };
+        let packet = Packet { key, overlapped: overlapped.addr(), bytes, status: 0 };
         with_queue(port, |queue| queue.post(packet))
     })
 }
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatus(
         };
         // SAFETY: the caller vouches for the pointers.
         unsafe {
-            put(bytes, packet.bytes as u32);
+            put(bytes, packet.bytes);
             put(key, packet.key);
             put(overlapped, std::ptr::with_exposed_provenance_mut(packet.overlapped));
         }
@@ -240,7 +240,7 @@ impl OverlappedEntry {
             key: packet.key,
             overlapped: std::ptr::with_exposed_provenance_mut(packet.overlapped),
             internal: packet.status as u32 as usize,
-            bytes: packet.bytes as u32,
+            bytes: packet.bytes,
         }
     }
 }

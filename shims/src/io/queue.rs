@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 pub(crate) struct Packet {
     pub(crate) key: usize,
     pub(crate) overlapped: usize,
-    pub(crate) bytes: usize,
+    pub(crate) bytes: u32,
     pub(crate) status: i32,
 }
 
