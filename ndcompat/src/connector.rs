@@ -72,12 +72,13 @@ impl Connector {
         if state.phase != Phase::Idle {
             return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
         }
-        state.any_port = address.port() == 0;
-        if state.any_port && self.adapter().is_at(address) {
+        let any_port = address.port() == 0;
+        if any_port && self.adapter().is_at(address) {
             state.bound = Some(address);
         } else {
             self.take(&mut state, address)?;
         }
+        state.any_port = any_port;
         state.phase = Phase::Bound;
         Ok(())
     }

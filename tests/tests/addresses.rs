@@ -82,7 +82,7 @@ fn addresses_name_their_device_whatever_the_port() {
 fn addresses_come_and_go() {
     let _turn = turn();
     let (adapter, device) = (adapter(), one());
-    for (text, length) in [("198.18.10.77", "24"), ("fd18:10::77", "64")] {
+    for (text, length, other) in [("198.18.10.77", "24", address()), ("fd18:10::77", "64", address6())] {
         let address = parse(text);
         await_address(&adapter, address, false);
         let with_length = format!("{text}/{length}");
@@ -91,8 +91,18 @@ fn addresses_come_and_go() {
         ip(&command);
         await_address(&adapter, address, true);
         assert_works(&adapter, address);
+        let bound = End::new(&provider::open_adapter_at(address).unwrap(), 3);
+        bound.connector.bind(address).unwrap();
         ip(&["addr", "del", &with_length, "dev", &device.netdev]);
         await_address(&adapter, address, false);
+        // Nobody has asked for the port while there was one.
+        let (connector, mut connect) = (&bound.connector, bound.operation());
+        assert_eq!(connector.local_address(), Err(Status::INVALID_ADDRESS));
+        // SAFETY: nothing begins.
+        let asked = unsafe {
+            connector.connect(&bound.queue_pair, other.with_port(9), Offer::default(), connect.ov())
+        };
+        assert_eq!(asked, Err(Status::INVALID_ADDRESS));
     }
 }
 

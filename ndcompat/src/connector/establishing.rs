@@ -52,7 +52,9 @@ impl Connector {
             return Err(Status::ADDRESS_NOT_ASSOCIATED);
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.ask(&mut state, core, destination, offer, ov) }
+        let asked = unsafe { self.ask(&mut state, core, destination, offer, ov) };
+        drop(state);
+        asked.map_err(|status| self.what_is_gone(status))
     }
 
     /// As [`connect`](Self::connect), from the address of `endpoint`, which this connector then holds until it is closed (an
@@ -87,7 +89,9 @@ impl Connector {
             _ => return Err(Status::ADDRESS_ALREADY_ASSOCIATED),
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.ask(&mut state, core, destination, offer, ov) }
+        let asked = unsafe { self.ask(&mut state, core, destination, offer, ov) };
+        drop(state);
+        asked.map_err(|status| self.what_is_gone(status))
     }
 
     /// What can be said about a `Connect` whatever the state; the core of the queue pair.
@@ -159,8 +163,6 @@ impl Connector {
                 Status::INVALID_PARAMETER | Status::UNSUCCESSFUL => Status::HOST_UNREACHABLE,
                 // There is a port to be had, or there is not.
                 Status::SHARING_VIOLATION if bound.port() == 0 => Status::TOO_MANY_ADDRESSES,
-                // It was the adapter's address when the connector was bound.
-                Status::DEVICE_REMOVED if !self.adapter().is_known_gone() => Status::INVALID_ADDRESS,
                 status => status,
             });
         }
@@ -173,6 +175,16 @@ impl Connector {
         // SAFETY: passed on to the caller.
         state.establishing = Some(unsafe { self.file().begin(ov) });
         Ok(())
+    }
+
+    /// Where there is no device for an address: it, or just the address that the connector was bound to. Called without any
+    /// lock.
+    fn what_is_gone(&self, status: Status) -> Status {
+        if status == Status::DEVICE_REMOVED && !self.adapter().is_gone() {
+            Status::INVALID_ADDRESS
+        } else {
+            status
+        }
     }
 
     /// An id whose port is chosen by connecting.
