@@ -1,11 +1,11 @@
 //! What a hand-off between two threads costs: completion ports and events of this library, beside what a Linux program
 //! would use in their place.
 //!
-//!     cargo bench -p ndcompat-win32 --bench handoff [-- [--check] [TEXT]]
+//!     cargo bench -p ndcompat-win32 --bench handoff [-- [--quick | --check] [TEXT]]
 //!
 //! Prints the rows with TEXT in their names as `bench/report` reads them: nanoseconds per hand-off as medians of
 //! interleaved rounds, `ratio` being the median of ours / raw within a round, and `spread` the quartiles of that. With
-//! `--check` it is over soon, and tells little.
+//! `--quick` there are fewer rounds; with `--check` it is over soon, and tells little.
 
 use std::collections::VecDeque;
 use std::ptr::null_mut;
@@ -243,7 +243,14 @@ fn compare(name: &str, ours: fn() -> f64, raw: fn() -> f64) {
     if std::env::args().skip(1).find(|arg| !arg.starts_with('-')).is_some_and(|only| !name.contains(&only)) {
         return;
     }
-    let rounds = if std::env::args().any(|arg| arg == "--check") { 3 } else { 21 };
+    let has = |option| std::env::args().any(|arg| arg == option);
+    let rounds = if has("--check") {
+        3
+    } else if has("--quick") {
+        7
+    } else {
+        21
+    };
     ours();
     raw();
     // In turn, so that whatever else the machine does hits both.
