@@ -1,21 +1,21 @@
 //! Connectors: one side of a connection each.
 //!
-//! How one comes up is in `establishing`, how it goes down in `ending`, what the connection manager has to say of it in
-//! `events`.
+//! How one comes by its local address is in `binding`, how it comes up in `establishing`, how it goes down in `ending`, what
+//! the connection manager has to say of it in `events`.
 
+mod binding;
 mod ending;
 mod establishing;
 mod events;
 
 use crate::adapter::Adapter;
 use crate::connection::{Aftermath, Asking, End, Phase, State, Terms};
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::overlapped_file::{AdapterFile, ConnectionChannel, next_cookie};
 use crate::queue_pair::{Core, QueuePair};
 use crate::removal::Removable;
 use crate::status::{Result, Status};
 use crate::verbs::{Id, SockAddr};
-use establishing::RESOLVE_TIMEOUT;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use win32::io::{Canceller, File, Request, Which};
 
@@ -63,38 +63,6 @@ impl Connector {
         Ok(connector)
     }
 
-    /// Binds to a local address; port 0 takes a free one (`Bind`).
-    ///
-    /// That of the adapter itself needs no system call: its free port is taken when it is asked for, or by connecting.
-    pub fn bind(&self, address: SockAddr) -> Result<()> {
-        self.adapter().check()?;
-        let mut state = self.lock();
-        if state.phase != Phase::Idle {
-            return Err(Status::ADDRESS_ALREADY_ASSOCIATED);
-        }
-        let any_port = address.port() == 0;
-        if any_port && self.adapter().is_at(address) {
-            state.bound = Some(address);
-        } else {
-            self.take(&mut state, address)?;
-        }
-        state.any_port = any_port;
-        state.phase = Phase::Bound;
-        Ok(())
-    }
-
-    /// Takes a local address for this connector's next attempt to connect, and until it is closed.
-    fn take(&self, state: &mut State, address: SockAddr) -> Result<()> {
-        let id = endpoint::bind(&self.file, self.cookie, address)?;
-        if self.is_iwarp() && address.port() != 0 {
-            // There an id that connects can be told no more, for as long as that takes, and no other port would do.
-            id.set_reuse_addr(true).map_err(Status::of_host)?;
-        }
-        state.bound = id.local_addr();
-        state.id = Some(Arc::new(id));
-        Ok(())
-    }
-
     /// `Connect` failed with `status`. The address stays this connector's.
     fn connect_failed(&self, state: &mut State, status: Status) -> Aftermath {
         let mut after = state.connect_failed(status);
@@ -109,17 +77,6 @@ impl Connector {
             self.renew_id(state, after.drop_id.as_deref());
         }
         after
-    }
-
-    /// Makes an id with the address of the `old` one, which has tried to connect, and cannot again.
-    fn renew_id(&self, state: &mut State, old: Option<&Id>) {
-        // If it cannot share its address, there will be no other id, which the next attempt sees.
-        let _ = old.map(|id| id.set_reuse_addr(true));
-        // One whose port had yet to be chosen is to be had without an id.
-        let bound = state.bound.filter(|bound| bound.port() != 0);
-        let id = bound.and_then(|bound| endpoint::bind_again(&self.file, self.cookie, bound).ok());
-        // No worker has this one, whether or not one is yet to come back with the old one.
-        (state.id, state.asking) = (id.map(Arc::new), Asking::Not);
     }
 
     /// The peer's read limits, seen from here: inbound and outbound (`GetReadLimits`).
@@ -139,30 +96,6 @@ impl Connector {
             Phase::Requested | Phase::Replied | Phase::Refused(_) => Ok(state.terms.private_data.clone()),
             _ => Err(Status::CONNECTION_INVALID),
         }
-    }
-
-    /// The local address (`GetLocalAddress`).
-    pub fn local_address(&self) -> Result<SockAddr> {
-        let state = self.with_port(self.lock())?;
-        state.id.as_ref().and_then(|id| id.local_addr()).or(state.bound).ok_or(Status::CONNECTION_INVALID)
-    }
-
-    /// Gives the local address its port, should there be an address without one.
-    fn with_port<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-        let open = |state: &State| state.bound.filter(|bound| bound.port() == 0);
-        if let (Some(_), Some(connect)) = (open(&state), &state.establishing) {
-            // The connection manager has chosen; its event will tell.
-            let ov = connect.overlapped();
-            drop(state);
-            win32::io::wait_for(self.file(), ov, 2 * RESOLVE_TIMEOUT, || open(&self.lock()).is_none());
-            state = self.lock();
-        }
-        match open(&state) {
-            None => {}
-            Some(_) if state.phase == Phase::Connecting => return Err(Status::CONNECTION_INVALID),
-            Some(bound) => self.take(&mut state, bound)?,
-        }
-        Ok(state)
     }
 
     /// The peer's address (`GetPeerAddress`).

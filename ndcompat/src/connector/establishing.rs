@@ -1,5 +1,6 @@
 //! Bringing a connection up: asking, answering, and readying the queue pair.
 
+use super::binding::{is_port_taken, look_for_peer};
 use super::{Connector, Offer};
 use crate::connection::{Aftermath, Asking, End, Phase, State, Terms};
 use crate::endpoint::{self, SharedEndpoint};
@@ -9,7 +10,6 @@ use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id, SockAddr};
 use crate::worker;
-use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,21 +129,7 @@ impl Connector {
             Phase::Awaiting | Phase::Closed(_) => return Err(Status::INVALID_DEVICE_STATE),
             _ => return Err(Status::CONNECTION_ACTIVE),
         }
-        let mut bound = state.bound.ok_or(Status::ADDRESS_NOT_ASSOCIATED)?;
-        let id = match &state.id {
-            Some(id) if state.asking == Asking::Not => id.clone(),
-            // The driver has it yet.
-            Some(_) if state.any_port => {
-                bound = bound.with_port(0);
-                self.unbound_id()?
-            }
-            Some(_) => {
-                Arc::new(endpoint::bind_again(&self.file, self.cookie, bound).map_err(Status::of_host)?)
-            }
-            None if bound.port() == 0 => self.unbound_id()?,
-            // The machine had none to spare when the last attempt failed.
-            None => Arc::new(endpoint::bind(&self.file, self.cookie, bound)?),
-        };
+        let (id, bound) = self.id_to_ask_with(state)?;
         if self.adapter().routes().lead_nowhere(bound, destination) {
             return Err(Status::NETWORK_UNREACHABLE);
         }
@@ -175,21 +161,6 @@ impl Connector {
         // SAFETY: passed on to the caller.
         state.establishing = Some(unsafe { self.file().begin(ov) });
         Ok(())
-    }
-
-    /// Where there is no device for an address: it, or just the address that the connector was bound to. Called without any
-    /// lock.
-    fn what_is_gone(&self, status: Status) -> Status {
-        if status == Status::DEVICE_REMOVED && !self.adapter().is_gone() {
-            Status::INVALID_ADDRESS
-        } else {
-            status
-        }
-    }
-
-    /// An id whose port is chosen by connecting.
-    fn unbound_id(&self) -> Result<Arc<Id>> {
-        Ok(Arc::new(Id::create(self.channel()?.verbs(), self.cookie).map_err(Status::of_host)?))
     }
 
     /// The neighbour on the way to the peer is known, and with it the local port: looks for the rest of the way.
@@ -410,36 +381,6 @@ impl Connector {
             }
         }
     }
-
-    /// TCP keeps a port for a minute after the end of a connection, which rdma_cm does not know when it chooses one: connecting
-    /// from there again fails with `error`. Begins the attempt anew from another port, which the connector then has, if the
-    /// program has left the choice. The caller holds the id that failed.
-    fn ask_from_another_port(&self, state: &mut State, error: &io::Error) -> bool {
-        if !is_port_taken(error) || state.other_ports == 0 {
-            return false;
-        }
-        let Some(bound) = state.bound else { return false };
-        let Some(destination) = state.id.as_ref().and_then(|id| id.peer_addr()) else { return false };
-        let Ok(id) = self.unbound_id() else { return false };
-        if look_for_peer(&id, bound.with_port(0), destination).is_err() {
-            return false;
-        }
-        tracing::debug!(%bound, "TCP keeps the port; trying another");
-        state.other_ports -= 1;
-        (state.id, state.bound) = (Some(id), Some(bound.with_port(0)));
-        true
-    }
-}
-
-/// Looks for the neighbour on the way to the peer; from `bound`, to which an id is bound already if it has a port.
-fn look_for_peer(id: &Id, bound: SockAddr, destination: SockAddr) -> io::Result<()> {
-    let source = (bound.port() == 0).then_some(bound);
-    id.resolve_addr(source, destination, RESOLVE_TIMEOUT)
-}
-
-/// Whether TCP has another connection between the same two ports, perhaps one that has ended.
-fn is_port_taken(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE))
 }
 
 /// The connection parameters that `terms` come to.

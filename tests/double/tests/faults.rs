@@ -357,6 +357,8 @@ fn ways_that_lead_nowhere() {
         assert_eq!(client.bind(), Status::SUCCESS);
         replace_event(instead_of, Some(event(kind, -errno)));
         assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
+        // Asked meanwhile, whatever becomes of it, the connector has a port.
+        assert!(local_port(&client).is_ok_and(|port| port != 0));
         shows("IND2Connector::Connect", ov.wait(&client.connector), wanted);
         // The attempt may be repeated, and this time works.
         assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
