@@ -97,18 +97,35 @@ fn another_port_is_tried_if_the_program_left_the_choice() {
     let adapter = adapter();
     let (from, to) = tcp_connection();
     let range = PortRange::set(from.port()..=from.port() + 2);
-    let active = [(), (), ()]
+    let (active, _) = [(), (), ()]
         .map(|()| {
             let end = End::new(&adapter, 1);
             end.connector.bind(address()).unwrap();
-            end
+            let own = end.connector.local_address().unwrap();
+            (end, own)
         })
         .into_iter()
-        .find(|end| end.connector.local_address() == Ok(from))
+        .find(|&(_, own)| own == from)
         .expect("one of three has it");
     let (status, own) = connect(&adapter, &active, to);
     drop(range);
     assert_eq!(status, Status::SUCCESS);
     assert!(own.same_ip(from));
     assert_eq!(own != from, is_siw(), "{from}, {own}");
+}
+
+#[test]
+fn another_port_is_tried_if_connecting_has_chosen_that_one() {
+    let _alone = PORTS.lock();
+    let adapter = adapter();
+    let (from, to) = tcp_connection();
+    // It has one of two; the other, once used, is TCP's, too.
+    let range = PortRange::set(from.port()..=from.port() + 1);
+    let active = End::new(&adapter, 1);
+    active.connector.bind(address()).unwrap();
+    let (status, own) = connect(&adapter, &active, to);
+    drop(range);
+    assert_eq!(status, Status::SUCCESS);
+    assert!(own.same_ip(from) && own.port() != 0);
+    assert!(own != from || !is_siw(), "{from}, {own}");
 }
