@@ -5,7 +5,7 @@ use ndcompat::Status;
 use ndcompat::types::{Completion, NotifyType, Sge, op_flags};
 use ndcompat_tests::client::{Client, Ov, connect, open};
 use ndcompat_tests::com::{Adapter, Com, create};
-use ndcompat_tests::library::Port;
+use ndcompat_tests::library::{Port, event};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -18,7 +18,8 @@ pub struct Ours {
     _peer: Client,
     list: [Sge; 1],
     remote: (u64, u32),
-    ov: RefCell<Ov>,
+    /// One for each way of waiting, of which only the first needs an event.
+    ovs: RefCell<[Ov; 2]>,
     /// One whose requests are waited for by themselves, and one where they go to a port. Neither has been asked for silence.
     waiting: [Client; 2],
     _waiting_peers: [Client; 2],
@@ -44,7 +45,7 @@ impl Ours {
             _peer: peer,
             list,
             remote,
-            ov: RefCell::default(),
+            ovs: RefCell::new([Ov::with(event(false)), Ov::new()]),
             waiting: [single, ported],
             _waiting_peers: [single_peer, ported_peer],
             port,
@@ -113,8 +114,9 @@ impl Path for Ours {
 
     #[inline(always)]
     fn await_send(&self, how: Wait, number: u64) {
-        let client = &self.waiting[usize::from(how == Wait::Port)];
-        let (queue, mut ov) = (&client.completion_queue, self.ov.borrow_mut());
+        let way = usize::from(how == Wait::Port);
+        let client = &self.waiting[way];
+        let (queue, ov) = (&client.completion_queue, &mut self.ovs.borrow_mut()[way]);
         // SAFETY: the OVERLAPPED and the memory live.
         unsafe {
             assert!(queue.notify(NotifyType::Any as u32, ov.ptr()) == Status::PENDING);

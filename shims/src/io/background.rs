@@ -82,9 +82,9 @@ pub(super) fn wanted() {
     }
 }
 
-/// A thread stopped looking after a poller.
+/// A thread stopped looking after a poller, and said so in an access of the order `SeqCst`.
+#[inline]
 pub(crate) fn left_alone() {
-    fence(Ordering::SeqCst);
     if STATE.load(Ordering::SeqCst) == DORMANT {
         rouse();
     }

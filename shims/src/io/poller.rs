@@ -1,7 +1,10 @@
 //! Threadless progress: threads that wait watch the sources themselves.
 //!
 //! Of the threads that wait on one poller, one leads: it sleeps in `epoll_wait` and serves what becomes ready,
-//! for everybody. The others sleep on futexes until their condition comes true or the lead falls to them.
+//! for everybody. The others, its followers, sleep on futexes until their condition comes true or the lead falls to them.
+//!
+//! Whoever would lead tries to, and if in vain, joins the followers and tries once more; whoever gives up the lead looks
+//! for followers afterwards. So one of the two sees the other.
 
 use super::background;
 use super::parker::Parker;
@@ -29,9 +32,14 @@ pub trait Source: Send + Sync {
 pub(crate) struct Poller {
     epoll: Epoll,
     sources: Lock<Sources>,
-    seats: Lock<Seats>,
-    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll. Changes with the
-    /// seats locked.
+    /// A thread leads.
+    led: AtomicBool,
+    /// The leader sleeps, or is about to, and only a kick wakes it; see [`Poller::rouse`].
+    sleeping: AtomicBool,
+    /// Those who wait without leading, oldest first, and how many they are.
+    followers: Lock<Vec<Arc<Parker>>>,
+    following: AtomicUsize,
+    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll.
     count: AtomicUsize,
     /// Counts the looks that threads take, so that the background thread sees which files are attended.
     looks: AtomicUsize,
@@ -69,18 +77,15 @@ impl Sources {
     }
 }
 
-#[derive(Default)]
-struct Seats {
-    led: bool,
-    followers: Vec<Arc<Parker>>,
-}
-
 impl Poller {
     pub(crate) fn new() -> io::Result<Arc<Poller>> {
         Ok(Arc::new(Poller {
             epoll: Epoll::new()?,
             sources: Lock::default(),
-            seats: Lock::default(),
+            led: AtomicBool::new(false),
+            sleeping: AtomicBool::new(false),
+            followers: Lock::default(),
+            following: AtomicUsize::new(0),
             count: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
@@ -111,12 +116,8 @@ impl Poller {
             self.sources.lock().remove(key);
             return Err(error);
         }
-        let heir = {
-            let seats = self.seats.lock();
-            self.count.fetch_add(1, Ordering::Relaxed);
-            self.heir(&seats)
-        };
-        if let Some(heir) = heir {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if let Some(heir) = self.heir() {
             heir.wake();
         }
         Ok(())
@@ -127,8 +128,7 @@ impl Poller {
         let source = self.sources.lock().remove(key);
         if source.is_some() {
             self.epoll.unwatch(fd);
-            let _seats = self.seats.lock();
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.count.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -144,12 +144,11 @@ impl Poller {
     pub(crate) fn serve_ready(&self) {
         let mut ready = Ready::new();
         self.epoll.poll(&mut ready);
-        // A kick that came after its addressee had gone must not keep the set readable for ever.
-        if self.serve(&ready) {
-            let seats = self.seats.lock();
-            if !seats.led {
-                self.epoll.drain_kick();
-            }
+        // A kick that came after its addressee had gone must not keep the set readable for ever. A leader's own is left to it.
+        if self.serve(&ready)
+            && let Some(_lead) = self.take_lead()
+        {
+            self.epoll.drain_kick();
         }
     }
 
@@ -172,7 +171,7 @@ impl Poller {
     ) -> Option<R> {
         // Mostly that of the thread's own last wait, in which it served itself.
         parker.look_now();
-        let mut seat = Seat { poller: self, parker, standing: Standing::Outside };
+        let mut seat = Seat::Outside;
         loop {
             if let Some(answer) = done() {
                 return Some(answer);
@@ -180,7 +179,7 @@ impl Poller {
             if deadline.passed() {
                 return None;
             }
-            if seat.take() {
+            if seat.lead(self, parker) {
                 self.lead(parker, deadline);
             } else {
                 parker.park(deadline);
@@ -188,11 +187,55 @@ impl Poller {
         }
     }
 
+    /// Like [`Poller::wait`], as the leader, which nobody can wake but by [`Poller::rouse`]: so nobody has to know who it is.
+    /// `None` if there is nothing to lead, or the lead is another thread's.
+    #[inline]
+    pub(crate) fn wait_leading<R>(
+        &self,
+        deadline: Deadline,
+        mut done: impl FnMut() -> Option<R>,
+    ) -> Option<Option<R>> {
+        let _lead = self.take_lead()?;
+        loop {
+            self.attend();
+            // Pairs with the fence in `rouse`: either this thread sees what has been published, or it is seen.
+            self.sleeping.swap(true, Ordering::SeqCst);
+            let answer = done();
+            if answer.is_some() {
+                self.sleeping.store(false, Ordering::Relaxed);
+                return Some(answer);
+            }
+            let mut ready = Ready::new();
+            self.epoll.wait(&mut ready, deadline);
+            self.sleeping.store(false, Ordering::Relaxed);
+            self.serve_led(&ready);
+            let answer = done();
+            if answer.is_some() || deadline.passed() {
+                return Some(answer);
+            }
+        }
+    }
+
+    /// Wakes the thread that waits in [`Poller::wait_leading`], if one does, after something was published that it may be
+    /// waiting for. A fence must be between the two.
+    #[inline]
+    pub(crate) fn rouse(&self) {
+        if self.sleeping.load(Ordering::Relaxed) {
+            self.kick();
+        }
+    }
+
     fn lead(self: &Arc<Self>, parker: &Parker, deadline: Deadline) {
         self.attend();
         let mut ready = Ready::new();
         parker.park_leading(self, || self.epoll.wait(&mut ready, deadline));
-        if self.serve(&ready) {
+        self.serve_led(&ready);
+    }
+
+    /// Serves what the leader has found ready.
+    #[inline(always)]
+    fn serve_led(&self, ready: &Ready) {
+        if self.serve(ready) {
             self.epoll.drain_kick();
         }
     }
@@ -234,17 +277,32 @@ impl Poller {
 
     /// Whether a thread watches the sources now.
     pub(crate) fn is_watched(&self) -> bool {
-        self.guests.load(Ordering::SeqCst) > 0 || self.seats.lock().led
+        self.guests.load(Ordering::SeqCst) > 0 || self.led.load(Ordering::SeqCst)
     }
 
     /// Whether there is anything to serve.
     pub(crate) fn has_sources(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        self.count.load(Ordering::SeqCst) > 0
+    }
+
+    /// Takes the lead, if it is free and worth taking.
+    #[inline]
+    fn take_lead(&self) -> Option<Lead<'_>> {
+        let taken = self.has_sources()
+            && self.led.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        taken.then(|| Lead(self))
     }
 
     /// The follower who should take the lead, if it is free and worth taking. The youngest: its cache is warm.
-    fn heir(&self, seats: &Seats) -> Option<Arc<Parker>> {
-        if seats.led || !self.has_sources() { None } else { seats.followers.last().cloned() }
+    #[inline]
+    fn heir(&self) -> Option<Arc<Parker>> {
+        if self.following.load(Ordering::SeqCst) == 0 { None } else { self.heir_of_many() }
+    }
+
+    #[inline(never)]
+    fn heir_of_many(&self) -> Option<Arc<Parker>> {
+        let worth_taking = self.has_sources() && !self.led.load(Ordering::SeqCst);
+        if worth_taking { self.followers.lock().last().cloned() } else { None }
     }
 
     /// The count of looks so far.
@@ -277,67 +335,68 @@ impl Drop for Guest {
     }
 }
 
-#[derive(PartialEq)]
-enum Standing {
-    Outside,
-    Follower,
-    Leader,
-}
+/// The lead of a poller. Giving it up hands it on.
+struct Lead<'a>(&'a Poller);
 
-/// A waiting thread's place; leaving it hands on the lead.
-struct Seat<'a> {
-    poller: &'a Poller,
-    parker: &'a Arc<Parker>,
-    standing: Standing,
-}
-
-impl Seat<'_> {
-    /// Takes the lead if it is free, else queues up for it. Says whether this thread leads.
-    #[inline]
-    fn take(&mut self) -> bool {
-        if self.standing != Standing::Leader {
-            let mut seats = self.poller.seats.lock();
-            if !seats.led && self.poller.has_sources() {
-                seats.led = true;
-                if self.standing == Standing::Follower {
-                    seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
-                }
-                self.standing = Standing::Leader;
-            } else if self.standing == Standing::Outside {
-                seats.followers.push(self.parker.clone());
-                self.standing = Standing::Follower;
-            }
-        }
-        self.standing == Standing::Leader
-    }
-}
-
-impl Drop for Seat<'_> {
+impl Drop for Lead<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.standing != Standing::Outside {
-            self.leave();
+        self.0.led.store(false, Ordering::SeqCst);
+        match self.0.heir() {
+            Some(heir) => heir.wake(),
+            None => background::left_alone(),
         }
     }
 }
 
-impl Seat<'_> {
-    fn leave(&self) {
-        let led_by_me = self.standing == Standing::Leader;
-        let heir = {
-            let mut seats = self.poller.seats.lock();
-            if led_by_me {
-                seats.led = false;
-            } else {
-                seats.followers.retain(|other| !Arc::ptr_eq(other, self.parker));
-            }
-            self.poller.heir(&seats)
-        };
-        // A follower that leaves may have been the one that was woken to lead: wake the next one then.
-        match heir {
-            Some(heir) => heir.wake(),
-            None if led_by_me => background::left_alone(),
-            None => {}
+/// A thread among a poller's followers, until it is dropped.
+struct Follower<'a> {
+    poller: &'a Poller,
+    parker: &'a Arc<Parker>,
+}
+
+impl<'a> Follower<'a> {
+    #[cold]
+    fn new(poller: &'a Poller, parker: &'a Arc<Parker>) -> Follower<'a> {
+        poller.followers.lock().push(parker.clone());
+        poller.following.fetch_add(1, Ordering::SeqCst);
+        Follower { poller, parker }
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.poller.followers.lock().retain(|other| !Arc::ptr_eq(other, self.parker));
+        self.poller.following.fetch_sub(1, Ordering::SeqCst);
+        // This may have been the one that was woken to lead: then the next one is.
+        if let Some(heir) = self.poller.heir() {
+            heir.wake();
         }
+    }
+}
+
+/// A waiting thread's place.
+enum Seat<'a> {
+    Outside,
+    Follower(#[expect(dead_code, reason = "lives for its end")] Follower<'a>),
+    Leader(#[expect(dead_code, reason = "lives for its end")] Lead<'a>),
+}
+
+impl<'a> Seat<'a> {
+    /// Takes the lead if it is free, else queues up for it. Says whether the thread leads.
+    #[inline]
+    fn lead(&mut self, poller: &'a Poller, parker: &'a Arc<Parker>) -> bool {
+        if let Seat::Leader(_) = self {
+            return true;
+        }
+        if let Some(lead) = poller.take_lead() {
+            *self = Seat::Leader(lead);
+            return true;
+        }
+        if let Seat::Outside = self {
+            *self = Seat::Follower(Follower::new(poller, parker));
+            return self.lead(poller, parker);
+        }
+        false
     }
 }

@@ -4,7 +4,7 @@ use super::address::AddressWaiters;
 use super::parker::Parker;
 use super::runner::Idle;
 use super::signal::Signal;
-use super::sync::{Arc, AtomicUsize, Ordering};
+use super::sync::{Arc, AtomicUsize, Ordering, fence};
 use super::sys::{Deadline, thread_id};
 use super::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING};
 use crate::object::{Object, handle};
@@ -48,7 +48,8 @@ impl Request {
         };
         // SAFETY: as above; stores to atomics need no initialised value before them.
         unsafe {
-            (&raw mut (*ov).internal_high).write(AtomicUsize::new(0));
+            (&raw mut (*ov).internal_high).write(AtomicUsize::new(mark_of(file)));
+            fence(Ordering::Release);
             (&raw mut (*ov).internal).write(AtomicUsize::new(STATUS_PENDING as usize));
         }
         if let Some(event) = &event {
@@ -91,6 +92,8 @@ impl Request {
             None => publish(),
         }
         waiters_of(ov).wake(ov.addr());
+        // There is a fence in the call before.
+        self.file.poller.rouse();
         if !self.tagged {
             self.file.post(ov.addr(), status, bytes);
         }
@@ -104,6 +107,11 @@ impl Drop for Request {
             self.finish(STATUS_CANCELLED, 0);
         }
     }
+}
+
+/// What `InternalHigh` holds while an operation is pending: whose it is. On Windows, too, it has no meaning until then.
+fn mark_of(file: &File) -> usize {
+    std::ptr::from_ref(file).addr()
 }
 
 /// Who waits for which `OVERLAPPED`, whatever file it belongs to; sharded by address.
@@ -164,8 +172,19 @@ pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline:
         return status().unwrap_or(STATUS_PENDING);
     }
     // The caller's reference to the file may go when the operation completes: hold what is used afterwards.
-    let poller = file.poller.clone();
+    let (poller, mark) = (file.poller.clone(), mark_of(file));
     let _idle = Idle::enter();
+    // The leader hears of all that completes on its own file. Mostly that is what it waits for.
+    let strange = Some(STATUS_PENDING);
+    let status_of_own = || match status() {
+        // SAFETY: as above.
+        None if unsafe { (*ov).internal_high.load(Ordering::Relaxed) } != mark => strange,
+        status => status,
+    };
+    match poller.wait_leading(deadline, status_of_own) {
+        Some(answer) if answer != strange => return answer.unwrap_or(STATUS_PENDING),
+        _ => {}
+    }
     Parker::with(|parker| {
         let _registered = waiters_of(ov).register(ov.addr(), parker);
         poller.wait_as(parker, deadline, status).unwrap_or(STATUS_PENDING)

@@ -1,13 +1,17 @@
 //! What a thread is to completion ports: the queue that it asked last, and whether it counts as running there.
 
 use super::queue::{Queue, Waiter};
-use super::sync::{Arc, thread_local};
+use super::sync::{Arc, Ordering, thread_local};
 use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::sync::atomic::AtomicBool;
 
 thread_local! {
     static CURRENT: Runner = Runner::default();
 }
+
+/// Some thread has asked a port. Before that, none can count as running: who waits for something else is spared the look.
+static PORTS_USED: AtomicBool = AtomicBool::new(false);
 
 /// One thread. It is counted out where it runs when it asks another queue, or ends.
 pub(super) struct Runner {
@@ -64,6 +68,7 @@ impl Runner {
         if self.is_bound_to(queue) {
             return running;
         }
+        PORTS_USED.store(true, Ordering::Relaxed);
         let former = self.queue.replace(Some(queue.clone()));
         if let (Some(former), true) = (former, running) {
             former.stop_running();
@@ -92,6 +97,9 @@ pub(crate) struct Idle(Option<Arc<Queue>>);
 impl Idle {
     #[inline]
     pub(crate) fn enter() -> Idle {
+        if !PORTS_USED.load(Ordering::Relaxed) {
+            return Idle(None);
+        }
         let runs = CURRENT.try_with(|runner| runner.running.get()).unwrap_or(false);
         if runs { Idle::leave() } else { Idle(None) }
     }

@@ -56,12 +56,22 @@ impl Waiter {
 }
 
 impl State {
+    #[inline]
     fn set(&mut self, auto: bool) -> Vec<Arc<Waiter>> {
-        let mut woken = Vec::new();
         if self.set {
-            return woken;
+            return Vec::new();
         }
-        let mut handed = false;
+        if self.waiters.is_empty() {
+            self.raise();
+            return Vec::new();
+        }
+        self.hand(auto)
+    }
+
+    /// Sets what is waited for; says who is to be woken.
+    #[inline(never)]
+    fn hand(&mut self, auto: bool) -> Vec<Arc<Waiter>> {
+        let (mut woken, mut handed) = (Vec::new(), false);
         self.waiters.retain(|(waiter, index)| {
             if waiter.all {
                 woken.push(waiter.clone());
@@ -77,12 +87,16 @@ impl State {
             false
         });
         if !(auto && handed) {
-            self.set = true;
-            if let Some(fd) = &self.fd {
-                fd.set();
-            }
+            self.raise();
         }
         woken
+    }
+
+    fn raise(&mut self) {
+        self.set = true;
+        if let Some(fd) = &self.fd {
+            fd.set();
+        }
     }
 
     fn reset(&mut self) {
@@ -95,10 +109,16 @@ impl State {
     }
 }
 
+#[inline]
 fn wake(waiters: Vec<Arc<Waiter>>) {
-    for waiter in waiters {
-        waiter.parker.wake();
+    if !waiters.is_empty() {
+        wake_all(&waiters);
     }
+}
+
+#[inline(never)]
+fn wake_all(waiters: &[Arc<Waiter>]) {
+    waiters.iter().for_each(|waiter| waiter.parker.wake());
 }
 
 impl Signal {
@@ -132,9 +152,7 @@ impl Signal {
                 }
             }
         }
-        for waiter in &replan {
-            waiter.replan.store(true, Ordering::Release);
-        }
+        replan.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
         wake(replan);
     }
 

@@ -118,6 +118,48 @@ fn a_result_reaches_who_waits_at_its_address() {
 }
 
 #[test]
+fn a_leader_hears_of_all_that_completes_on_its_file() {
+    check(|| {
+        let poller = Poller::new().unwrap();
+        let device = Device::watched_by(&poller);
+        let addresses = Arc::new(AddressWaiters::new());
+        let results: [_; 3] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
+        // As those do who wait for requests: one leads, the others are woken at their addresses.
+        let waiters = results.clone().map(|result| {
+            let (poller, addresses) = (poller.clone(), addresses.clone());
+            spawn(move || {
+                let done = || (result.load(Ordering::Acquire) != 0).then_some(());
+                if poller.wait_leading(Deadline::Never, done).is_some() {
+                    return;
+                }
+                Parker::with(|parker| {
+                    let _registered = addresses.register(Arc::as_ptr(&result).addr(), parker);
+                    poller.wait_as(parker, Deadline::Never, done).unwrap();
+                });
+            })
+        });
+        let publish = |result: Arc<AtomicUsize>| {
+            let (poller, addresses) = (poller.clone(), addresses.clone());
+            move || {
+                result.store(1, Ordering::Release);
+                addresses.wake(Arc::as_ptr(&result).addr());
+                poller.rouse();
+            }
+        };
+        let other = {
+            let poller = poller.clone();
+            spawn(move || poller.poll())
+        };
+        let [first, second, third] = results;
+        device.raise(publish(first));
+        publish(second)();
+        device.raise(publish(third));
+        join(waiters);
+        join([other]);
+    });
+}
+
+#[test]
 fn a_poll_beside_the_leader_takes_nothing_from_it() {
     check(|| {
         let poller = Poller::new().unwrap();
