@@ -71,7 +71,7 @@ pub(crate) struct Held<'a, T, W: Way<'a> = Either<'a>> {
 
 /// How a lock is taken and given back. Where that is known to the compiler, it saves instructions.
 pub(crate) trait Way<'a>: Sized {
-    /// Takes the lock, if that takes but a moment: nobody else has it, and it is clear whose own it is.
+    /// Takes the lock, if nobody else has it.
     fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Self>>;
 
     /// What says that the lock is taken.
@@ -103,8 +103,7 @@ impl<'a> Way<'a> for Shared {
             return None;
         }
         if lock.owner.load(Ordering::Relaxed) != NOBODY {
-            lock.held.store(0, Ordering::Release);
-            return None;
+            lock.decide();
         }
         Some(Held { lock, way: Shared })
     }

@@ -23,7 +23,7 @@ const LONGEST_TICK: Duration = Duration::from_millis(16);
 /// So many ticks without a look, and a file is adopted.
 const UNATTENDED: u32 = 2;
 /// So many ticks in which nothing happens, and the ticking stops.
-const LULL: u32 = 10;
+const LULL: u32 = 3;
 
 const NOT_STARTED: u32 = 0;
 const TICKING: u32 = 1;
