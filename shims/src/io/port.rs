@@ -153,7 +153,7 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
     })
 }
 
-#[inline]
+#[inline(always)]
 fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
     // Where there are sources the thread will mostly have to wait, and then sees for itself.
     let packet = if queue.poller.has_sources() { None } else { queue.next_of_runner() };
@@ -163,7 +163,7 @@ fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
     }
 }
 
-#[inline(never)]
+#[inline(always)]
 fn wait_for_next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
     queue.next(Deadline::after_millis(millis)).map_err(|none| match none {
         NoPacket::TimedOut => WAIT_TIMEOUT,

@@ -9,7 +9,7 @@ use super::parker::Parker;
 use super::poller::Poller;
 use super::runner::Runner;
 use super::spin;
-use super::sync::{Arc, AtomicBool, Lock, Ordering};
+use super::sync::{Arc, AtomicBool, Lock, Ordering, fence};
 use super::sys::{Deadline, EventFd, is_asleep, thread_id};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -79,6 +79,8 @@ pub(super) struct Waiter {
     answered: AtomicBool,
     /// This waiter is the one who watches over packets held back.
     watching: AtomicBool,
+    /// It may be leading the poller, and asleep there.
+    leading: AtomicBool,
 }
 
 impl Waiter {
@@ -91,6 +93,7 @@ impl Waiter {
             own.answer = Lock::default();
             own.answered = AtomicBool::new(false);
             own.watching = AtomicBool::new(false);
+            own.leading = AtomicBool::new(false);
             return waiter;
         }
         Arc::new(Waiter {
@@ -99,7 +102,17 @@ impl Waiter {
             answer: Lock::default(),
             answered: AtomicBool::new(false),
             watching: AtomicBool::new(false),
+            leading: AtomicBool::new(false),
         })
+    }
+
+    /// Wakes the thread, wherever it waits.
+    fn wake(&self, poller: &Poller) {
+        self.parker.wake();
+        fence(Ordering::SeqCst);
+        if self.leading.load(Ordering::Relaxed) {
+            poller.rouse();
+        }
     }
 
     fn give(&self, answer: Result<Packet, NoPacket>) {
@@ -199,13 +212,11 @@ impl State {
 /// Threads to be woken once the lock is free. Mostly one at most, for which nothing is allocated.
 type Woken = SmallVec<[Arc<Waiter>; 1]>;
 
-fn wake(woken: Woken) {
-    for waiter in woken {
-        waiter.parker.wake();
-    }
-}
-
 impl Queue {
+    fn wake(&self, woken: Woken) {
+        woken.iter().for_each(|waiter| waiter.wake(&self.poller));
+    }
+
     /// A queue that lets `limit` threads run at a time.
     pub(crate) fn new(limit: usize) -> io::Result<Arc<Queue>> {
         Ok(Arc::new(Queue { poller: Poller::new()?, limit, inbox: Inbox::default(), state: Lock::default() }))
@@ -214,7 +225,9 @@ impl Queue {
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
     #[inline]
     pub(crate) fn post(&self, packet: Packet) {
-        if Runner::waits_on(self) && self.keep(packet) {
+        if let Some(me) = Runner::waiting_on(self)
+            && self.keep(me, packet)
+        {
             return;
         }
         self.inbox.packets.lock().push_back(packet);
@@ -224,12 +237,11 @@ impl Queue {
     }
 
     /// Gives the packet to the calling thread, which waits here and serves completions meanwhile, if it may have it.
-    fn keep(&self, packet: Packet) -> bool {
+    fn keep(&self, me: u32, packet: Packet) -> bool {
         let mut state = self.state.lock();
         if state.closed || !state.packets.is_empty() || !state.may_run(self.limit) {
             return false;
         }
-        let me = thread_id();
         let waiter = match state.waiters.last() {
             Some(last) if last.thread == me => state.waiters.pop(),
             _ => {
@@ -257,15 +269,16 @@ impl Queue {
             self.inbox.attended.store(state.wants_attention(), Ordering::Relaxed);
             woken
         };
-        wake(woken);
+        self.wake(woken);
     }
 
     /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
+    #[inline(always)]
     pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
         Runner::with(|me| self.next_for(me, deadline))
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_for(self: &Arc<Self>, me: &Runner, deadline: Deadline) -> Result<Packet, NoPacket> {
         let was_running = me.bind(self);
         let answer = if deadline.passed() {
@@ -346,9 +359,9 @@ impl Queue {
             if state.packets.is_empty() { Woken::new() } else { state.settle(self.limit) }
         };
         if !woken.is_empty() {
-            wake(woken);
+            self.wake(woken);
         }
-        let outer = me.waiting.replace(self);
+        let outer = me.waiting.replace((self, waiter.thread));
         let answer = self.wait_as(&waiter, deadline);
         me.waiting.set(outer);
         if waiter.watching.load(Ordering::Acquire) {
@@ -357,7 +370,7 @@ impl Queue {
                 state.watched = false;
                 state.settle(self.limit)
             };
-            wake(woken);
+            self.wake(woken);
         }
         me.spare.set(Some(waiter));
         answer
@@ -367,9 +380,15 @@ impl Queue {
         loop {
             let watching = waiter.watching.load(Ordering::Acquire);
             let until = if watching { deadline.min(Deadline::after(PATIENCE)) } else { deadline };
-            let answer = self.poller.wait_as(&waiter.parker, until, || match waiter.answer() {
+            let done = || match waiter.answer() {
                 Some(answer) => Some(Some(answer)),
                 None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
+            };
+            waiter.leading.store(true, Ordering::Relaxed);
+            let led = self.poller.wait_leading(until, done);
+            let answer = led.unwrap_or_else(|| {
+                waiter.leading.store(false, Ordering::Relaxed);
+                self.poller.wait_as(&waiter.parker, until, done)
             });
             match answer {
                 Some(Some(answer)) => return answer,
@@ -413,7 +432,7 @@ impl Queue {
         };
         for waiter in waiters {
             waiter.give(Err(NoPacket::Closed));
-            waiter.parker.wake();
+            waiter.wake(&self.poller);
         }
     }
 
@@ -450,7 +469,7 @@ impl Queue {
             state.stop(thread_id());
             state.settle(self.limit)
         };
-        wake(woken);
+        self.wake(woken);
     }
 
     pub(super) fn start_running(&self) {

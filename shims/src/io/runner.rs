@@ -17,8 +17,8 @@ static PORTS_USED: AtomicBool = AtomicBool::new(false);
 pub(super) struct Runner {
     queue: RefCell<Option<Arc<Queue>>>,
     running: Cell<bool>,
-    /// The queue that the thread waits on now.
-    pub(super) waiting: Cell<*const Queue>,
+    /// The queue that the thread waits on now, and the thread's number.
+    pub(super) waiting: Cell<(*const Queue, u32)>,
     /// A waiter that the thread has used before.
     pub(super) spare: Cell<Option<Arc<Waiter>>>,
 }
@@ -28,7 +28,7 @@ impl Default for Runner {
         Runner {
             queue: RefCell::default(),
             running: Cell::default(),
-            waiting: Cell::new(ptr::null()),
+            waiting: Cell::new((ptr::null(), 0)),
             spare: Cell::default(),
         }
     }
@@ -45,10 +45,11 @@ impl Runner {
         }
     }
 
-    /// Whether the calling thread waits on `queue` now.
+    /// The number of the calling thread, if it waits on `queue` now.
     #[inline]
-    pub(super) fn waits_on(queue: &Queue) -> bool {
-        CURRENT.try_with(|runner| ptr::eq(runner.waiting.get(), queue)).unwrap_or(false)
+    pub(super) fn waiting_on(queue: &Queue) -> Option<u32> {
+        let (own, thread) = CURRENT.try_with(|runner| runner.waiting.get()).ok()?;
+        ptr::eq(own, queue).then_some(thread)
     }
 
     /// Whether the calling thread counts as running on `queue`.
