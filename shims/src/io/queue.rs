@@ -225,9 +225,7 @@ impl Queue {
     /// Adds a packet. One for a closed port is dropped: nobody can ask for it any more.
     #[inline]
     pub(crate) fn post(&self, packet: Packet) {
-        if let Some(me) = Runner::waiting_on(self)
-            && self.keep(me, packet)
-        {
+        if Runner::is_waiting(self, |me, thread| self.keep(me, thread, packet)) {
             return;
         }
         self.inbox.packets.lock().push_back(packet);
@@ -237,22 +235,23 @@ impl Queue {
     }
 
     /// Gives the packet to the calling thread, which waits here and serves completions meanwhile, if it may have it.
-    fn keep(&self, me: u32, packet: Packet) -> bool {
+    fn keep(&self, me: &Runner, thread: u32, packet: Packet) -> bool {
         let mut state = self.state.lock();
         if state.closed || !state.packets.is_empty() || !state.may_run(self.limit) {
             return false;
         }
         let waiter = match state.waiters.last() {
-            Some(last) if last.thread == me => state.waiters.pop(),
+            Some(last) if last.thread == thread => state.waiters.pop(),
             _ => {
-                let at = state.waiters.iter().position(|waiter| waiter.thread == me);
+                let at = state.waiters.iter().position(|waiter| waiter.thread == thread);
                 at.map(|at| state.waiters.remove(at))
             }
         };
-        let Some(waiter) = waiter else { return false };
-        state.start(me);
-        waiter.give(Ok(packet));
-        true
+        if waiter.is_some() {
+            state.start(thread);
+            me.kept.set(Some(packet));
+        }
+        waiter.is_some()
     }
 
     /// Sees to what has arrived.
@@ -327,6 +326,7 @@ impl Queue {
         self.take_as(&mut self.state.lock(), thread_id(), was_running)
     }
 
+    #[inline(always)]
     fn take_as(&self, state: &mut State, thread: u32, was_running: bool) -> Option<Result<Packet, NoPacket>> {
         if was_running {
             state.stop(thread);
@@ -362,7 +362,7 @@ impl Queue {
             self.wake(woken);
         }
         let outer = me.waiting.replace((self, waiter.thread));
-        let answer = self.wait_as(&waiter, deadline);
+        let answer = self.wait_as(me, &waiter, deadline);
         me.waiting.set(outer);
         if waiter.watching.load(Ordering::Acquire) {
             let woken = {
@@ -376,27 +376,29 @@ impl Queue {
         answer
     }
 
-    fn wait_as(&self, waiter: &Arc<Waiter>, deadline: Deadline) -> Result<Packet, NoPacket> {
+    fn wait_as(&self, me: &Runner, waiter: &Arc<Waiter>, deadline: Deadline) -> Result<Packet, NoPacket> {
+        // Mostly what the thread has served itself.
+        let answer = || me.kept.take().map(Ok).or_else(|| waiter.answer());
         loop {
             let watching = waiter.watching.load(Ordering::Acquire);
             let until = if watching { deadline.min(Deadline::after(PATIENCE)) } else { deadline };
-            let done = || match waiter.answer() {
+            let done = || match answer() {
                 Some(answer) => Some(Some(answer)),
                 None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
             };
             waiter.leading.store(true, Ordering::Relaxed);
             let led = self.poller.wait_leading(until, done);
-            let answer = led.unwrap_or_else(|| {
+            let outcome = led.unwrap_or_else(|| {
                 waiter.leading.store(false, Ordering::Relaxed);
                 self.poller.wait_as(&waiter.parker, until, done)
             });
-            match answer {
+            match outcome {
                 Some(Some(answer)) => return answer,
                 Some(None) => continue,
                 None => {}
             }
             let mut state = self.state.lock();
-            if let Some(answer) = waiter.answer() {
+            if let Some(answer) = answer() {
                 return answer;
             }
             if deadline.passed() {

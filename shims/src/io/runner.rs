@@ -1,6 +1,6 @@
 //! What a thread is to completion ports: the queue that it asked last, and whether it counts as running there.
 
-use super::queue::{Queue, Waiter};
+use super::queue::{Packet, Queue, Waiter};
 use super::sync::{Arc, Ordering, thread_local};
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -19,6 +19,8 @@ pub(super) struct Runner {
     running: Cell<bool>,
     /// The queue that the thread waits on now, and the thread's number.
     pub(super) waiting: Cell<(*const Queue, u32)>,
+    /// The packet that the thread has given itself while it waits. It takes it before it does anything else.
+    pub(super) kept: Cell<Option<Packet>>,
     /// A waiter that the thread has used before.
     pub(super) spare: Cell<Option<Arc<Waiter>>>,
 }
@@ -29,6 +31,7 @@ impl Default for Runner {
             queue: RefCell::default(),
             running: Cell::default(),
             waiting: Cell::new((ptr::null(), 0)),
+            kept: Cell::default(),
             spare: Cell::default(),
         }
     }
@@ -36,20 +39,23 @@ impl Default for Runner {
 
 impl Runner {
     /// Runs `body` with the calling thread. One that is being torn down is counted out as soon as it has been counted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn with<R>(body: impl FnOnce(&Runner) -> R) -> R {
-        let mut body = Some(body);
-        match CURRENT.try_with(|runner| body.take().map(|body| body(runner))) {
-            Ok(Some(result)) => result,
-            _ => body.take().expect("not run above")(&Runner::default()),
+        match CURRENT.try_with(|runner| ptr::from_ref(runner)) {
+            // SAFETY: a thread's own data live until it ends.
+            Ok(runner) => body(unsafe { &*runner }),
+            Err(_) => body(&Runner::default()),
         }
     }
 
-    /// The number of the calling thread, if it waits on `queue` now.
+    /// Whether the calling thread waits on `queue` now and `body` says yes, which gets the thread's number, too.
     #[inline]
-    pub(super) fn waiting_on(queue: &Queue) -> Option<u32> {
-        let (own, thread) = CURRENT.try_with(|runner| runner.waiting.get()).ok()?;
-        ptr::eq(own, queue).then_some(thread)
+    pub(super) fn is_waiting(queue: &Queue, body: impl FnOnce(&Runner, u32) -> bool) -> bool {
+        let ask = |runner: &Runner| {
+            let (own, thread) = runner.waiting.get();
+            ptr::eq(own, queue) && body(runner, thread)
+        };
+        CURRENT.try_with(ask).unwrap_or(false)
     }
 
     /// Whether the calling thread counts as running on `queue`.
