@@ -41,7 +41,7 @@ impl Runner {
     /// Runs `body` with the calling thread. One that is being torn down is counted out as soon as it has been counted.
     #[inline(always)]
     pub(super) fn with<R>(body: impl FnOnce(&Runner) -> R) -> R {
-        match CURRENT.try_with(|runner| ptr::from_ref(runner)) {
+        match CURRENT.try_with(ptr::from_ref) {
             // SAFETY: a thread's own data live until it ends.
             Ok(runner) => body(unsafe { &*runner }),
             Err(_) => body(&Runner::default()),
