@@ -34,8 +34,8 @@ pub(crate) struct Poller {
     sources: Lock<Sources>,
     /// A thread leads.
     led: AtomicBool,
-    /// The leader sleeps, or is about to, and only a kick wakes it; see [`Poller::rouse`].
-    sleeping: AtomicBool,
+    /// What the leader sleeps for, or is about to, if only a kick wakes it; see [`Poller::rouse`]. 0 if it does not.
+    sleeping_for: AtomicUsize,
     /// Those who wait without leading, oldest first, and how many they are.
     followers: Lock<Vec<Arc<Parker>>>,
     following: AtomicUsize,
@@ -83,7 +83,7 @@ impl Poller {
             epoll: Epoll::new()?,
             sources: Lock::default(),
             led: AtomicBool::new(false),
-            sleeping: AtomicBool::new(false),
+            sleeping_for: AtomicUsize::new(0),
             followers: Lock::default(),
             following: AtomicUsize::new(0),
             count: AtomicUsize::new(0),
@@ -188,26 +188,28 @@ impl Poller {
     }
 
     /// Like [`Poller::wait`], as the leader, which nobody can wake but by [`Poller::rouse`]: so nobody has to know who it is.
-    /// `None` if there is nothing to lead, or the lead is another thread's.
+    /// `what` names what it waits for, an address that something lies at. `None` if there is nothing to lead, or the lead is
+    /// another thread's.
     #[inline]
     pub(crate) fn wait_leading<R>(
         &self,
+        what: usize,
         deadline: Deadline,
         mut done: impl FnMut() -> Option<R>,
     ) -> Option<Option<R>> {
         let _lead = self.take_lead()?;
         loop {
             self.attend();
-            // Pairs with the fence in `rouse`: either this thread sees what has been published, or it is seen.
-            self.sleeping.swap(true, Ordering::SeqCst);
+            // Pairs with the fence before `rouse`: either this thread sees what has been published, or it is seen.
+            self.sleeping_for.swap(what, Ordering::SeqCst);
             let answer = done();
             if answer.is_some() {
-                self.sleeping.store(false, Ordering::Relaxed);
+                self.sleeping_for.store(0, Ordering::Relaxed);
                 return Some(answer);
             }
             let mut ready = Ready::new();
             self.epoll.wait(&mut ready, deadline);
-            self.sleeping.store(false, Ordering::Relaxed);
+            self.sleeping_for.store(0, Ordering::Relaxed);
             self.serve_led(&ready);
             let answer = done();
             if answer.is_some() || deadline.passed() {
@@ -216,11 +218,11 @@ impl Poller {
         }
     }
 
-    /// Wakes the thread that waits in [`Poller::wait_leading`], if one does, after something was published that it may be
-    /// waiting for. A fence must be between the two.
+    /// Wakes the thread that waits for `what` in [`Poller::wait_leading`], if one does, after something was published that it
+    /// may be waiting for. A fence must be between the two.
     #[inline]
-    pub(crate) fn rouse(&self) {
-        if self.sleeping.load(Ordering::Relaxed) {
+    pub(crate) fn rouse(&self, what: usize) {
+        if self.sleeping_for.load(Ordering::Relaxed) == what {
             self.kick();
         }
     }
@@ -289,7 +291,7 @@ impl Poller {
     #[inline]
     fn take_lead(&self) -> Option<Lead<'_>> {
         let taken = self.has_sources()
-            && self.led.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+            && self.led.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         taken.then(|| Lead(self))
     }
 

@@ -79,8 +79,6 @@ pub(super) struct Waiter {
     answered: AtomicBool,
     /// This waiter is the one who watches over packets held back.
     watching: AtomicBool,
-    /// It may be leading the poller, and asleep there.
-    leading: AtomicBool,
 }
 
 impl Waiter {
@@ -93,7 +91,6 @@ impl Waiter {
             own.answer = Lock::default();
             own.answered = AtomicBool::new(false);
             own.watching = AtomicBool::new(false);
-            own.leading = AtomicBool::new(false);
             return waiter;
         }
         Arc::new(Waiter {
@@ -102,7 +99,6 @@ impl Waiter {
             answer: Lock::default(),
             answered: AtomicBool::new(false),
             watching: AtomicBool::new(false),
-            leading: AtomicBool::new(false),
         })
     }
 
@@ -110,9 +106,12 @@ impl Waiter {
     fn wake(&self, poller: &Poller) {
         self.parker.wake();
         fence(Ordering::SeqCst);
-        if self.leading.load(Ordering::Relaxed) {
-            poller.rouse();
-        }
+        poller.rouse(self.name());
+    }
+
+    /// What it waits for as the leader.
+    fn name(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     fn give(&self, answer: Result<Packet, NoPacket>) {
@@ -386,12 +385,8 @@ impl Queue {
                 Some(answer) => Some(Some(answer)),
                 None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
             };
-            waiter.leading.store(true, Ordering::Relaxed);
-            let led = self.poller.wait_leading(until, done);
-            let outcome = led.unwrap_or_else(|| {
-                waiter.leading.store(false, Ordering::Relaxed);
-                self.poller.wait_as(&waiter.parker, until, done)
-            });
+            let led = self.poller.wait_leading(waiter.name(), until, done);
+            let outcome = led.unwrap_or_else(|| self.poller.wait_as(&waiter.parker, until, done));
             match outcome {
                 Some(Some(answer)) => return answer,
                 Some(None) => continue,

@@ -93,7 +93,7 @@ impl Request {
         }
         waiters_of(ov).wake(ov.addr());
         // There is a fence in the call before.
-        self.file.poller.rouse();
+        self.file.poller.rouse(ov.addr());
         if !self.tagged {
             self.file.post(ov.addr(), status, bytes);
         }
@@ -181,7 +181,7 @@ pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline:
         None if unsafe { (*ov).internal_high.load(Ordering::Relaxed) } != mark => strange,
         status => status,
     };
-    match poller.wait_leading(deadline, status_of_own) {
+    match poller.wait_leading(ov.addr(), deadline, status_of_own) {
         Some(answer) if answer != strange => return answer.unwrap_or(STATUS_PENDING),
         _ => {}
     }

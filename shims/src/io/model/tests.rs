@@ -129,7 +129,7 @@ fn a_leader_hears_of_all_that_completes_on_its_file() {
             let (poller, addresses) = (poller.clone(), addresses.clone());
             spawn(move || {
                 let done = || (result.load(Ordering::Acquire) != 0).then_some(());
-                if poller.wait_leading(Deadline::Never, done).is_some() {
+                if poller.wait_leading(Arc::as_ptr(&result).addr(), Deadline::Never, done).is_some() {
                     return;
                 }
                 Parker::with(|parker| {
@@ -143,7 +143,7 @@ fn a_leader_hears_of_all_that_completes_on_its_file() {
             move || {
                 result.store(1, Ordering::Release);
                 addresses.wake(Arc::as_ptr(&result).addr());
-                poller.rouse();
+                poller.rouse(Arc::as_ptr(&result).addr());
             }
         };
         let other = {
