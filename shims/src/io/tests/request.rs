@@ -4,7 +4,9 @@ use super::device::*;
 use crate::error::*;
 use crate::io::file::{ndw_CancelIo, ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
 use crate::io::port::{ndw_GetOverlappedResult, ndw_GetOverlappedResultEx};
-use crate::io::{File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result, wait_for};
+use crate::io::{
+    Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, Which, result, wait_for,
+};
 use crate::object::RawHandle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -101,6 +103,24 @@ fn waiting_for_a_request_of_another_file() {
     // Nobody waits on `other`: its completion comes from the background thread.
     assert_eq!(result_of(&file, &ov, true), STATUS_SUCCESS);
     finisher.join().unwrap();
+}
+
+/// Nothing becomes ready that the waiting thread would serve.
+#[test]
+fn a_wait_ends_when_another_thread_completes_the_request() {
+    for own in [true, false] {
+        let (file, other) = (File::new().unwrap(), File::new().unwrap());
+        let (device, _registration) = Device::new(&file);
+        let (_idle, _other_registration) = Device::new(&other);
+        let mut ov = overlapped(RawHandle::NULL);
+        device.start(&file, &mut *ov);
+        let canceller = later(20, {
+            let device = device.clone();
+            move || device.cancel(Which::All)
+        });
+        assert_eq!(result_of(if own { &file } else { &other }, &ov, true), STATUS_CANCELLED);
+        assert_eq!(canceller.join().unwrap(), 1);
+    }
 }
 
 #[test]
