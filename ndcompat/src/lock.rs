@@ -71,7 +71,7 @@ pub(crate) struct Held<'a, T, W: Way<'a> = Either<'a>> {
 
 /// How a lock is taken and given back. Where that is known to the compiler, it saves instructions.
 pub(crate) trait Way<'a>: Sized {
-    /// Takes the lock, if nobody else has it.
+    /// Takes the lock, if that can be done this way and nobody else has it.
     fn take<T>(lock: &'a Lock<T>) -> Option<Held<'a, T, Self>>;
 
     /// What says that the lock is taken.

@@ -117,7 +117,7 @@ impl RequestQueue {
         })
     }
 
-    /// As [`RequestQueue::reserve`], and none if that takes more than a moment.
+    /// As [`RequestQueue::reserve`], and none if the lock is taken, or the queue is full or flushing.
     #[inline(always)]
     pub(crate) fn reserve_now<'a, W: Way<'a>>(
         &'a self,

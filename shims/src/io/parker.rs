@@ -6,7 +6,7 @@
 
 use super::poller::Poller;
 use super::spin::{self, Spinner};
-use super::sync::{Arc, AtomicU32, AtomicUsize, Lock, Ordering, Weak, thread_local};
+use super::sync::{Arc, AtomicU32, Lock, Ordering, Weak, thread_local};
 use super::sys::{Deadline, futex_wait, futex_wake};
 
 /// Awake, or about to look whether it may sleep.
@@ -24,8 +24,6 @@ pub(crate) struct Parker {
     pub(crate) spinner: Spinner,
     /// The poller that the owner leads, or led last.
     led: Lock<Weak<Poller>>,
-    /// Where that is, for the owner alone. No other can be there while `led` names it.
-    led_at: AtomicUsize,
 }
 
 thread_local! {
@@ -34,12 +32,7 @@ thread_local! {
 
 impl Parker {
     fn new() -> Parker {
-        Parker {
-            state: AtomicU32::new(EMPTY),
-            spinner: Spinner::default(),
-            led: Lock::new(Weak::new()),
-            led_at: AtomicUsize::new(0),
-        }
+        Parker { state: AtomicU32::new(EMPTY), spinner: Spinner::default(), led: Lock::new(Weak::new()) }
     }
 
     /// The calling thread's parker. (While the thread's locals are being destroyed: a temporary one.)
@@ -94,10 +87,11 @@ impl Parker {
     /// Runs `sleep`, which sleeps in the epoll set of `poller` and returns when that is kicked. Only the owner
     /// may call this.
     pub(crate) fn park_leading(&self, poller: &Arc<Poller>, sleep: impl FnOnce()) {
-        let at = Arc::as_ptr(poller).addr();
-        if self.led_at.load(Ordering::Relaxed) != at {
-            *self.led.lock() = Arc::downgrade(poller);
-            self.led_at.store(at, Ordering::Relaxed);
+        {
+            let mut led = self.led.lock();
+            if !std::ptr::eq(led.as_ptr(), Arc::as_ptr(poller)) {
+                *led = Arc::downgrade(poller);
+            }
         }
         if self.fall_asleep(IN_EPOLL) {
             sleep();

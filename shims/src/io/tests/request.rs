@@ -34,6 +34,8 @@ fn a_request_reads_nothing_but_the_event() {
     ov.internal_high = 0xbeef.into();
     device.start(&file, &mut *ov);
     assert_eq!(status(&ov), STATUS_PENDING);
+    // While it is pending, that says whose it is: nothing of what was there before stays.
+    assert_eq!(ov.internal_high.load(Ordering::Relaxed), Arc::as_ptr(&file).addr());
     assert_eq!(wait(event, 0), WAIT_TIMEOUT);
     device.finish(ND_CONNECTION_REFUSED, 5);
     assert_eq!(result_of(&file, &ov, false), ND_CONNECTION_REFUSED);
