@@ -2,8 +2,8 @@
 //! `HasOverlappedIoCompleted`, or sleep in a poll loop of their own on a descriptor they got from us.
 //!
 //! One thread per process, started by the first request. While something is pending it ticks, and adopts the
-//! files that no thread looked after for two ticks: it then sleeps in epoll on them. A thread that waits takes
-//! its file back. When all that is pending is adopted or waited for, the ticking stops until that changes.
+//! pollers of files that no thread looked after for two ticks: it then sleeps in epoll on them. A thread that waits
+//! takes its poller back. When all that is pending is adopted or waited for, the ticking stops until that changes.
 //! So a program that waits here pays for this with plain loads and stores.
 //!
 //! The thread does not survive a `fork`, no more than the locks of this library do: a child process must not
@@ -12,18 +12,21 @@
 use super::file::File;
 use super::parker::Parker;
 use super::poller::{Poller, Source};
-use super::sync::{Arc, AtomicU32, Lock, Ordering, Weak, fence};
-use super::sys::Deadline;
+use super::sync::{Arc, AtomicU32, AtomicU64, Lock, Ordering, Weak, fence};
+use super::sys::{Deadline, Epoll};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(2);
 /// How long the ticks grow while threads look after everything.
 const LONGEST_TICK: Duration = Duration::from_millis(16);
-/// So many ticks without a look, and a file is adopted.
+/// So many ticks without a look, and a file's poller is adopted.
 const UNATTENDED: u32 = 2;
 /// So many ticks in which nothing happens, and the ticking stops.
 const LULL: u32 = 3;
+
+/// The key of a poller that is not adopted.
+pub(crate) const NOT_ADOPTED: u64 = Epoll::KICK;
 
 const NOT_STARTED: u32 = 0;
 const TICKING: u32 = 1;
@@ -37,10 +40,8 @@ static THREAD: OnceLock<Worker> = OnceLock::new();
 /// What the background thread knows about a file.
 struct Entry {
     file: Weak<File>,
-    key: u64,
     looks: usize,
     quiet: u32,
-    adopted: bool,
 }
 
 struct Worker {
@@ -48,28 +49,27 @@ struct Worker {
     parker: Arc<Parker>,
 }
 
-/// An adopted file as a source of the background thread's poller.
-struct Adopted(Weak<File>);
+/// An adopted poller as a source of the background thread's.
+struct Adopted(Weak<Poller>);
 
 impl Source for Adopted {
     fn ready(&self) {
-        if let Some(file) = self.0.upgrade() {
-            file.poller.serve_ready();
+        if let Some(poller) = self.0.upgrade() {
+            poller.serve_ready();
         }
     }
 }
 
 /// Makes a new file known.
-pub(super) fn register(file: &Arc<File>, key: u64) {
-    FILES.lock().push(Entry { file: Arc::downgrade(file), key, looks: 0, quiet: 0, adopted: false });
+pub(super) fn register(file: &Arc<File>) {
+    FILES.lock().push(Entry { file: Arc::downgrade(file), looks: 0, quiet: 0 });
 }
 
-/// Forgets a file that is about to close its descriptors.
+/// Forgets a file that ends.
 pub(super) fn forget(file: &File) {
     let mut files = FILES.lock();
     if let Some(at) = files.iter().position(|entry| std::ptr::eq(entry.file.as_ptr(), file)) {
-        let mut entry = files.swap_remove(at);
-        entry.release(file);
+        files.swap_remove(at);
     }
 }
 
@@ -90,21 +90,14 @@ pub(crate) fn left_alone() {
     }
 }
 
-/// A thread looks after `poller` now: releases the files that it covers.
+/// A thread looks after `poller` now, or nothing does any more.
 #[cold]
 pub(crate) fn take_back(poller: &Poller) {
-    poller.adopted.store(false, Ordering::SeqCst);
-    let mut files = Vec::new();
+    let key = poller.adopted.swap(NOT_ADOPTED, Ordering::SeqCst);
+    if key != NOT_ADOPTED
+        && let Some(worker) = THREAD.get()
     {
-        let mut entries = FILES.lock();
-        for entry in entries.iter_mut().filter(|entry| entry.adopted) {
-            if let Some(file) = entry.file.upgrade() {
-                if file.pollers().any(|own| std::ptr::eq(&**own, poller)) {
-                    entry.release(&file);
-                }
-                files.push(file);
-            }
-        }
+        worker.poller.remove(poller.fd(), key);
     }
     wanted();
 }
@@ -171,9 +164,9 @@ fn tick(worker: &Worker) -> Sight {
     let mut sight = Sight::Nothing;
     // A file whose last owner lets go meanwhile must not end under the lock.
     let mut files = Vec::new();
-    for entry in FILES.lock().iter_mut().filter(|entry| !entry.adopted) {
+    for entry in FILES.lock().iter_mut() {
         let Some(file) = entry.file.upgrade() else { continue };
-        let looks = file.pollers().fold(0, |sum: usize, poller| sum.wrapping_add(poller.looks()));
+        let looks = file.poller().looks();
         if looks != entry.looks {
             entry.looks = looks;
             entry.quiet = 0;
@@ -182,7 +175,7 @@ fn tick(worker: &Worker) -> Sight {
             entry.quiet += 1;
             sight = Sight::Alone;
             if entry.quiet > UNATTENDED {
-                entry.adopt(&file, worker);
+                adopt(file.poller(), worker);
             }
         } else {
             entry.quiet = 0;
@@ -193,27 +186,15 @@ fn tick(worker: &Worker) -> Sight {
 }
 
 fn anything_unattended() -> bool {
-    let files: Vec<_> =
-        FILES.lock().iter().filter(|entry| !entry.adopted).filter_map(|entry| entry.file.upgrade()).collect();
+    let files: Vec<_> = FILES.lock().iter().filter_map(|entry| entry.file.upgrade()).collect();
     files.iter().any(|file| file.is_unattended())
 }
 
-impl Entry {
-    fn adopt(&mut self, file: &Arc<File>, worker: &Worker) {
-        let source = Arc::new(Adopted(self.file.clone()));
-        if worker.poller.add(file.poller.fd(), self.key, source).is_ok() {
-            self.adopted = true;
-            self.quiet = 0;
-            file.pollers().for_each(|poller| poller.adopted.store(true, Ordering::SeqCst));
-        }
-    }
-
-    fn release(&mut self, file: &File) {
-        if self.adopted
-            && let Some(worker) = THREAD.get()
-        {
-            worker.poller.remove(file.poller.fd(), self.key);
-            self.adopted = false;
-        }
+fn adopt(poller: &Arc<Poller>, worker: &Worker) {
+    static NEXT_KEY: AtomicU64 = AtomicU64::new(NOT_ADOPTED + 1);
+    let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
+    let source = Arc::new(Adopted(Arc::downgrade(poller)));
+    if worker.poller.add(poller.fd(), key, source).is_ok() {
+        poller.adopted.store(key, Ordering::SeqCst);
     }
 }

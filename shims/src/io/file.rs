@@ -22,7 +22,8 @@ pub trait Canceller: Send + Sync {
 
 /// An overlapped file: the sources of one adapter user, and perhaps the port its completions go to.
 pub struct File {
-    pub(super) poller: Arc<Poller>,
+    /// Watches the sources until the file is bound; see [`File::poller`].
+    own: Arc<Poller>,
     port: OnceLock<(Arc<Queue>, usize)>,
     sources: Lock<Vec<Watched>>,
     cancellers: Lock<WeakList<dyn Canceller>>,
@@ -62,7 +63,7 @@ impl File {
     /// Makes a file without sources.
     pub fn new() -> io::Result<Arc<File>> {
         let file = Arc::new(File {
-            poller: Poller::new()?,
+            own: Poller::new()?,
             port: OnceLock::new(),
             sources: Lock::default(),
             cancellers: Lock::default(),
@@ -70,7 +71,7 @@ impl File {
             modes: AtomicU8::new(0),
             signal: Signal::new(false, false),
         });
-        background::register(&file, unique_key());
+        background::register(&file);
         Ok(file)
     }
 
@@ -94,13 +95,7 @@ impl File {
     pub fn add_source(self: &Arc<Self>, fd: RawFd, source: Arc<dyn Source>) -> io::Result<Registration> {
         let key = unique_key();
         let mut sources = self.sources.lock();
-        self.poller.add(fd, key, source.clone())?;
-        if let Some((queue, _)) = self.port.get()
-            && let Err(error) = queue.poller.add(fd, key, source.clone())
-        {
-            self.poller.remove(fd, key);
-            return Err(error);
-        }
+        self.poller().add(fd, key, source.clone())?;
         sources.push(Watched { fd, key, source });
         Ok(Registration { file: self.clone(), key })
     }
@@ -127,14 +122,14 @@ impl File {
 
     /// Dispatches what is ready now; never blocks.
     pub fn progress(&self) {
-        self.poller.poll();
+        self.poller().poll();
     }
 
     /// Asks for progress in the background even while no request is pending, until as many calls of
     /// [`File::no_more_events`].
     pub fn expect_events(&self) {
         self.interest.fetch_add(1, Ordering::SeqCst);
-        if !self.poller.adopted.load(Ordering::Relaxed) {
+        if !self.poller().is_adopted() {
             background::wanted();
         }
     }
@@ -160,20 +155,41 @@ impl File {
         }
     }
 
-    /// The pollers whose leader makes progress on this file.
-    pub(super) fn pollers(&self) -> impl Iterator<Item = &Arc<Poller>> {
-        std::iter::once(&self.poller).chain(self.port.get().map(|(queue, _)| &queue.poller))
+    /// The poller whose leader makes progress on this file: once it is bound, that of its port.
+    #[inline]
+    pub(super) fn poller(&self) -> &Arc<Poller> {
+        self.poller_if(self.is_bound())
+    }
+
+    /// The poller as it is, or was, when the file is bound, or not yet.
+    #[inline]
+    pub(super) fn poller_if(&self, bound: bool) -> &Arc<Poller> {
+        match self.port.get() {
+            Some((queue, _)) if bound => &queue.poller,
+            _ => &self.own,
+        }
+    }
+
+    /// Whether completions go to a port.
+    #[inline]
+    pub(super) fn is_bound(&self) -> bool {
+        self.port.get().is_some()
     }
 
     /// Whether progress is wanted and no thread watches for it.
     pub(super) fn is_unattended(&self) -> bool {
-        self.interest.load(Ordering::SeqCst) > 0 && !self.pollers().any(|poller| poller.is_watched())
+        let poller = self.poller();
+        self.interest.load(Ordering::SeqCst) > 0 && !poller.is_watched() && !poller.is_adopted()
     }
 
     /// Sends the completions of this file to a port. That can be done once.
+    ///
+    /// The port's poller watches the sources from now on: watched by both, each event would cost twice. Who waits for
+    /// an earlier request waits on where there is nothing left to serve, and is woken when it completes, which somebody
+    /// on the port sees to, or the background thread.
     pub(super) fn bind(&self, queue: &Arc<Queue>, key: usize) -> Result<(), u32> {
         let sources = self.sources.lock();
-        if self.port.get().is_some() {
+        if self.is_bound() {
             return Err(ERROR_INVALID_PARAMETER);
         }
         for (at, watched) in sources.iter().enumerate() {
@@ -183,9 +199,9 @@ impl File {
             }
         }
         self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)?;
-        // The port's threads must know that the background thread has one more file to give back.
-        if self.poller.adopted.load(Ordering::SeqCst) {
-            queue.poller.adopted.store(true, Ordering::SeqCst);
+        sources.iter().for_each(|watched| self.own.remove(watched.fd, watched.key));
+        if self.interest.load(Ordering::SeqCst) > 0 {
+            background::take_back(&self.own);
         }
         Ok(())
     }
@@ -209,7 +225,7 @@ impl Drop for Registration {
             let at = sources.iter().position(|watched| watched.key == self.key);
             at.map(|at| {
                 let watched = sources.swap_remove(at);
-                self.file.pollers().for_each(|poller| poller.remove(watched.fd, watched.key));
+                self.file.poller().remove(watched.fd, watched.key);
                 watched
             })
         };

@@ -6,9 +6,9 @@
 //! Whoever would lead tries to, and if in vain, joins the followers and tries once more; whoever gives up the lead looks
 //! for followers afterwards. So one of the two sees the other.
 
-use super::background;
+use super::background::{self, NOT_ADOPTED};
 use super::parker::Parker;
-use super::sync::{Arc, AtomicBool, AtomicUsize, Lock, Ordering};
+use super::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, Epoll, Ready};
 use std::io;
 use std::os::fd::RawFd;
@@ -48,8 +48,8 @@ pub(crate) struct Poller {
     /// The program sleeps in a poll loop of its own on what this poller completes: a mere look from it must not
     /// send the background thread away.
     watched_outside: AtomicBool,
-    /// The background thread watches this poller, or a file whose completions go to its port.
-    pub(crate) adopted: AtomicBool,
+    /// The key under which the background thread watches this poller, if it does.
+    pub(crate) adopted: AtomicU64,
 }
 
 /// Sources by their keys, in order: mostly so few that nothing finds them faster.
@@ -90,7 +90,7 @@ impl Poller {
             looks: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
             watched_outside: AtomicBool::new(false),
-            adopted: AtomicBool::new(false),
+            adopted: AtomicU64::new(NOT_ADOPTED),
         }))
     }
 
@@ -272,7 +272,7 @@ impl Poller {
     /// A thread looks after the sources now, so the background thread need not.
     fn attend(&self) {
         self.looks.store(self.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        if self.adopted.load(Ordering::Relaxed) {
+        if self.is_adopted() {
             background::take_back(self);
         }
     }
@@ -280,6 +280,11 @@ impl Poller {
     /// Whether a thread watches the sources now.
     pub(crate) fn is_watched(&self) -> bool {
         self.guests.load(Ordering::SeqCst) > 0 || self.led.load(Ordering::SeqCst)
+    }
+
+    /// Whether the background thread watches the sources.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.adopted.load(Ordering::Relaxed) != NOT_ADOPTED
     }
 
     /// Whether there is anything to serve.
@@ -310,6 +315,14 @@ impl Poller {
     /// The count of looks so far.
     pub(crate) fn looks(&self) -> usize {
         self.looks.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        if self.is_adopted() {
+            background::take_back(self);
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Request {
     ov: *mut Overlapped,
     /// The low-order bit of `hEvent` was set: the caller wants no completion packet.
     tagged: bool,
+    /// The file was bound to a port when it began.
+    bound: bool,
     /// The thread that began it.
     thread: u32,
 }
@@ -46,6 +48,7 @@ impl Request {
             Some(Object::Event(event)) => Some(event),
             _ => file.own_signal().cloned(),
         };
+        let bound = file.is_bound();
         // SAFETY: as above; stores to atomics need no initialised value before them.
         unsafe {
             (&raw mut (*ov).internal_high).write(AtomicUsize::new(mark_of(file)));
@@ -53,10 +56,10 @@ impl Request {
             (&raw mut (*ov).internal).write(AtomicUsize::new(STATUS_PENDING as usize));
         }
         if let Some(event) = &event {
-            event.begin(&file.poller);
+            event.begin(file.poller_if(bound));
         }
         file.expect_events();
-        Request { file: file.clone(), event, ov, tagged: named.is_tagged(), thread: thread_id() }
+        Request { file: file.clone(), event, ov, tagged: named.is_tagged(), bound, thread: thread_id() }
     }
 
     /// Completes the operation; afterwards nothing here touches its `OVERLAPPED` again.
@@ -87,13 +90,18 @@ impl Request {
                 (*ov).internal.store(status as u32 as usize, Ordering::Release);
             }
         };
+        let begun_on = self.file.poller_if(self.bound);
         match &self.event {
-            Some(event) => event.finish(&self.file.poller, publish),
+            Some(event) => event.finish(begun_on, publish),
             None => publish(),
         }
         waiters_of(ov).wake(ov.addr());
         // There is a fence in the call before.
-        self.file.poller.rouse(ov.addr());
+        begun_on.rouse(ov.addr());
+        // Who came to wait later waits on the port's.
+        if !self.bound && self.file.is_bound() {
+            self.file.poller().rouse(ov.addr());
+        }
         if !self.tagged {
             self.file.post(ov.addr(), status, bytes);
         }
@@ -146,7 +154,7 @@ pub fn wait_for(
     limit: std::time::Duration,
     done: impl Fn() -> bool,
 ) -> bool {
-    let poller = file.poller.clone();
+    let poller = file.poller().clone();
     let _idle = Idle::enter();
     Parker::with(|parker| {
         let _registered = waiters_of(ov).register(ov.addr(), parker);
@@ -172,7 +180,7 @@ pub(super) unsafe fn result_before(file: &File, ov: *const Overlapped, deadline:
         return status().unwrap_or(STATUS_PENDING);
     }
     // The caller's reference to the file may go when the operation completes: hold what is used afterwards.
-    let (poller, mark) = (file.poller.clone(), mark_of(file));
+    let (poller, mark) = (file.poller().clone(), mark_of(file));
     let _idle = Idle::enter();
     // The leader hears of all that completes on its own file. Mostly that is what it waits for.
     let strange = Some(STATUS_PENDING);

@@ -1,7 +1,7 @@
 //! The synchronisation primitives below everything that blocks, in one place so that the model tests can put
 //! their own in front of the same code.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Weak};
 pub(crate) use std::thread_local;
 

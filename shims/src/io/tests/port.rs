@@ -3,7 +3,7 @@
 use super::device::*;
 use crate::error::*;
 use crate::io::port::*;
-use crate::io::{File, Overlapped, STATUS_CANCELLED};
+use crate::io::{Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, Which, result};
 use crate::object::RawHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -126,6 +126,75 @@ fn completions_of_a_bound_file_become_packets() {
         assert_eq!((failed.ok, failed.overlapped, failed.error), (false, address, ERROR_OPERATION_ABORTED));
     }
     close(event);
+    close(port);
+}
+
+#[test]
+fn a_request_that_is_pending_when_its_file_is_bound_completes_all_the_same() {
+    for (waits_before, cancelled) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (file, port) = (File::new().unwrap(), port(1));
+        let (device, _registration) = Device::new(&file);
+        let mut ovs = [(); 2].map(|()| overlapped(RawHandle::NULL));
+        device.start(&file, &mut *ovs[0]);
+        let bind = || bind(&file, port, 1);
+        if !waits_before {
+            bind();
+        }
+        std::thread::scope(|scope| {
+            // SAFETY: tests keep their OVERLAPPEDs.
+            let waiter = scope.spawn(|| unsafe { result(&file, &*ovs[0], true) });
+            until(|| file.poller().is_watched());
+            // Long enough for the background thread to find nothing to do.
+            std::thread::sleep(Duration::from_millis(50));
+            if waits_before {
+                bind();
+            }
+            let status = if cancelled { STATUS_CANCELLED } else { 0 };
+            match cancelled {
+                true => assert_eq!(device.cancel(Which::All), 1),
+                false => device.finish(status, 3),
+            }
+            assert_eq!(waiter.join().unwrap(), status);
+        });
+        assert_eq!(dequeue(port, 0).overlapped, (&raw const *ovs[0]).addr());
+        device.start(&file, &mut *ovs[1]);
+        let waiter = later(0, move || dequeue(port, u32::MAX).key);
+        until(|| waiting(port) == 1);
+        device.finish(0, 4);
+        assert_eq!(waiter.join().unwrap(), 1);
+        assert_eq!(ovs[1].internal_high.load(Ordering::Relaxed), 4);
+        close(port);
+    }
+}
+
+/// The background thread watches the port's poller for both.
+#[test]
+fn files_of_one_port_complete_though_nobody_waits_and_one_is_closed() {
+    let port = port(1);
+    let (first, second) = (File::new().unwrap(), File::new().unwrap());
+    let (first_device, first_registration) = Device::new(&first);
+    let (second_device, _second_registration) = Device::new(&second);
+    let mut ovs = [(); 2].map(|()| overlapped(RawHandle::NULL));
+    bind(&first, port, 1);
+    bind(&second, port, 2);
+    let pending = |ov: &Overlapped| ov.internal.load(Ordering::Acquire) as i32 == STATUS_PENDING;
+    for _ in 0..3 {
+        first_device.start(&first, &mut *ovs[0]);
+        second_device.start(&second, &mut *ovs[1]);
+        until(|| second.poller().is_adopted());
+        second_device.finish(0, 0);
+        until(|| !pending(&ovs[1]));
+        first_device.finish(0, 0);
+        until(|| !pending(&ovs[0]));
+        while dequeue(port, 0).overlapped != 0 {}
+        assert!(!first.poller().is_adopted());
+    }
+    first_device.start(&first, &mut *ovs[0]);
+    second_device.start(&second, &mut *ovs[1]);
+    until(|| second.poller().is_adopted());
+    drop((first_registration, first_device, first));
+    second_device.finish(0, 0);
+    until(|| !pending(&ovs[1]));
     close(port);
 }
 
@@ -471,7 +540,7 @@ fn the_descriptor_of_an_event_shows_completions() {
         device.start(&file, &mut *ov);
         assert_eq!(wait(event, 0), WAIT_TIMEOUT);
         // The background thread stays with the file, so that the next completion is not late.
-        assert!(file.poller.adopted.load(Ordering::SeqCst));
+        assert!(file.poller().is_adopted());
         device.finish(0, 0);
         assert_eq!(wait(event, 10_000), 0);
     };
