@@ -69,15 +69,20 @@ impl Queue {
         let plain = !poll.kept && !self.has_silent.load(Ordering::Acquire);
         if certain
             && plain
+            && !poll.failure
             && notification.level() == Some(NotifyType::Any)
             && !self.file.adapter().is_known_gone()
+            && let Some(only) = notification.take_only()
         {
             // Mostly. What has come can stay where it is. Should it be a failure because the device has gone: word of that
             // was there earlier, and so has been served earlier, by this thread or by another.
             if poll.reaped == notification.start() {
                 poll.announce_first();
             }
-            return self.conclude(notification, poll, true);
+            poll.announced = 0;
+            drop(poll);
+            drop(notification);
+            return only.complete(Status::SUCCESS.0, 0);
         }
         self.collect(&mut poll);
         if poll.reaped == notification.start() && poll.stash.len() <= poll.announced {
@@ -116,14 +121,6 @@ impl Queue {
         let failure = std::mem::take(&mut poll.failure);
         poll.announced = poll.stash.len();
         drop(poll);
-        if !failure
-            && after.is_empty()
-            && let Some(only) = notification.take_only()
-        {
-            // Mostly.
-            drop(notification);
-            return only.complete(Status::SUCCESS.0, 0);
-        }
         let ready = notification.take();
         drop(notification);
         // A device that goes ends its connections, whose flushed requests are often here before word of the removal is.

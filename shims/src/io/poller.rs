@@ -52,28 +52,41 @@ pub(crate) struct Poller {
     pub(crate) adopted: AtomicU64,
 }
 
-/// Sources by their keys, in order: mostly so few that nothing finds them faster.
+/// Sources by their keys, in order.
 #[derive(Default)]
-struct Sources(Vec<(u64, Arc<dyn Source>)>);
+struct Sources {
+    list: Vec<(u64, Arc<dyn Source>)>,
+    /// Where the last one was that had to be looked for: mostly it is that one again.
+    last: usize,
+}
 
 impl Sources {
     fn find(&self, key: u64) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&key, |(other, _)| *other)
+        self.list.binary_search_by_key(&key, |(other, _)| *other)
     }
 
     #[inline]
-    fn get(&self, key: u64) -> Option<Arc<dyn Source>> {
-        self.find(key).ok().map(|at| self.0[at].1.clone())
+    fn get(&mut self, key: u64) -> Option<Arc<dyn Source>> {
+        match self.list.get(self.last) {
+            Some((other, source)) if *other == key => Some(source.clone()),
+            _ => self.look_for(key),
+        }
+    }
+
+    #[inline(never)]
+    fn look_for(&mut self, key: u64) -> Option<Arc<dyn Source>> {
+        self.last = self.find(key).ok()?;
+        Some(self.list[self.last].1.clone())
     }
 
     fn insert(&mut self, key: u64, source: Arc<dyn Source>) {
         if let Err(at) = self.find(key) {
-            self.0.insert(at, (key, source));
+            self.list.insert(at, (key, source));
         }
     }
 
     fn remove(&mut self, key: u64) -> Option<Arc<dyn Source>> {
-        self.find(key).ok().map(|at| self.0.remove(at).1)
+        self.find(key).ok().map(|at| self.list.remove(at).1)
     }
 }
 

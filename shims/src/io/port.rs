@@ -3,6 +3,7 @@
 use super::pool;
 use super::queue::{NoPacket, Packet, Queue};
 use super::request::result_before;
+use super::runner::Runner;
 use super::sync::{Arc, Lock};
 use super::sys::{Deadline, Epoll};
 use super::{File, Overlapped, STATUS_PENDING};
@@ -63,7 +64,7 @@ thread_local! {
     static LAST: [RefCell<Option<Known>>; 4] = const { [const { RefCell::new(None) }; 4] };
 }
 
-/// Runs `body` with the queue alone: a thread that waits must not keep the port from being closed.
+/// Runs `body` with the queue of the port.
 #[inline]
 pub(super) fn with_queue<R>(handle: RawHandle, body: impl FnOnce(&Arc<Queue>) -> R) -> Result<R, u32> {
     let mut body = Some(body);
@@ -153,22 +154,35 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
     })
 }
 
+/// Runs `body` with the next packet, and with the queue alone: a thread that waits must not keep the port from being closed.
 #[inline(always)]
-fn next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
-    // Where there are sources the thread will mostly have to wait, and then sees for itself.
-    let packet = if queue.poller.has_sources() { None } else { queue.next_of_runner() };
-    match packet {
-        Some(packet) => Ok(packet),
-        None => wait_for_next(queue, millis),
-    }
+fn with_next<R>(handle: RawHandle, millis: u32, body: impl FnOnce(&Queue, Packet) -> R) -> Result<R, u32> {
+    Runner::with(|me| {
+        if let Some(queue) = me.bound_by(handle.0)
+            && handle::is_open(handle)
+        {
+            return Ok(body(&queue, next(&queue, me, millis)?));
+        }
+        with_queue(handle, |queue| {
+            me.bind(queue, handle.0);
+            Ok(body(queue, next(queue, me, millis)?))
+        })?
+    })
 }
 
 #[inline(always)]
-fn wait_for_next(queue: &Arc<Queue>, millis: u32) -> Result<Packet, u32> {
-    queue.next(Deadline::after_millis(millis)).map_err(|none| match none {
-        NoPacket::TimedOut => WAIT_TIMEOUT,
-        NoPacket::Closed => ERROR_ABANDONED_WAIT_0,
-    })
+fn next(queue: &Queue, me: &Runner, millis: u32) -> Result<Packet, u32> {
+    // Where there are sources the thread will mostly have to wait, and then sees for itself.
+    if !queue.poller.has_sources()
+        && let Some(packet) = queue.next_of_runner(me)
+    {
+        return Ok(packet);
+    }
+    match queue.next_for(me, Deadline::after_millis(millis)) {
+        Ok(packet) => Ok(packet),
+        Err(NoPacket::TimedOut) => Err(WAIT_TIMEOUT),
+        Err(NoPacket::Closed) => Err(ERROR_ABANDONED_WAIT_0),
+    }
 }
 
 /// `GetQueuedCompletionStatus`.
@@ -184,9 +198,9 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatus(
     millis: u32,
 ) -> i32 {
     guard(0, || {
-        let packet = match with_queue(port, |queue| next(queue, millis)) {
-            Ok(Ok(packet)) => packet,
-            Ok(Err(code)) | Err(code) => {
+        let packet = match with_next(port, millis, |_, packet| packet) {
+            Ok(packet) => packet,
+            Err(code) => {
                 // SAFETY: the caller vouches for the pointer.
                 unsafe { put(overlapped, std::ptr::null_mut()) };
                 return fail(code, 0);
@@ -265,8 +279,7 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatusEx(
         }
         // SAFETY: the caller vouches for the pointer.
         unsafe { put(removed, 0) };
-        with_queue(port, |queue| {
-            let first = next(queue, millis)?;
+        with_next(port, millis, |queue, first| {
             let mut taken = 0;
             let more = std::iter::from_fn(|| queue.another());
             for packet in std::iter::once(first).chain(more.take(count as usize - 1)) {
@@ -276,8 +289,7 @@ pub unsafe extern "C" fn ndw_GetQueuedCompletionStatusEx(
             }
             // SAFETY: the caller vouches for the pointer.
             unsafe { put(removed, taken as u32) };
-            Ok(())
-        })?
+        })
     })
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A completion packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) key: usize,
     pub(crate) overlapped: usize,
@@ -72,6 +72,8 @@ struct Running {
     asleep: bool,
 }
 
+/// One thread, in whatever queue it waits. Answers and tasks come while it is in the queue's list, under the queue's lock; a
+/// wake-up may come late, and wake a later wait for nothing.
 pub(super) struct Waiter {
     thread: u32,
     parker: Arc<Parker>,
@@ -81,18 +83,21 @@ pub(super) struct Waiter {
     watching: AtomicBool,
 }
 
+/// Why a sleep is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// There is a packet that the thread has given itself.
+    Kept,
+    /// There is an answer.
+    Answered,
+    /// It has become the one who watches.
+    Watching,
+}
+
 impl Waiter {
-    /// The calling thread's, if possible the one that it has used before.
-    #[inline]
-    fn current(former: Option<Arc<Waiter>>) -> Arc<Waiter> {
-        if let Some(mut waiter) = former
-            && let Some(own) = Arc::get_mut(&mut waiter)
-        {
-            own.answer = Lock::default();
-            own.answered = AtomicBool::new(false);
-            own.watching = AtomicBool::new(false);
-            return waiter;
-        }
+    /// The calling thread's.
+    #[cold]
+    fn new() -> Arc<Waiter> {
         Arc::new(Waiter {
             thread: thread_id(),
             parker: Parker::current(),
@@ -119,29 +124,37 @@ impl Waiter {
         self.answered.store(true, Ordering::Release);
     }
 
+    fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
     fn answer(&self) -> Option<Result<Packet, NoPacket>> {
-        if self.answered.load(Ordering::Acquire) { self.answer.lock().take() } else { None }
+        if self.answered.swap(false, Ordering::Acquire) { self.answer.lock().take() } else { None }
     }
 }
 
 impl State {
-    /// Empties the inbox.
+    /// Empties the inbox. Says whether there was anything in it.
     ///
     /// Whoever queues up does so: from then on who posts does it, so while somebody waits nothing stays in there.
-    #[inline(never)]
-    fn collect(&mut self, inbox: &Inbox) {
-        let had = !self.packets.is_empty();
+    #[inline]
+    fn collect(&mut self, inbox: &Inbox) -> bool {
         let mut arrived = inbox.packets.lock();
-        if arrived.is_empty() {
-            return;
+        let any = !arrived.is_empty();
+        if any {
+            self.collect_all(&mut arrived);
         }
-        if had {
-            self.packets.append(&mut arrived);
-        } else {
-            std::mem::swap(&mut self.packets, &mut arrived);
-            if let Some(fd) = &self.fd {
-                fd.set();
-            }
+        any
+    }
+
+    #[inline(never)]
+    fn collect_all(&mut self, arrived: &mut VecDeque<Packet>) {
+        if !self.packets.is_empty() {
+            return self.packets.append(arrived);
+        }
+        std::mem::swap(&mut self.packets, arrived);
+        if let Some(fd) = &self.fd {
+            fd.set();
         }
     }
 
@@ -155,11 +168,9 @@ impl State {
     }
 
     /// The next of all packets.
+    #[inline]
     fn pop_any(&mut self, inbox: &Inbox) -> Option<Packet> {
-        if self.packets.is_empty() {
-            self.collect(inbox);
-        }
-        self.pop()
+        if self.packets.is_empty() && !self.collect(inbox) { None } else { self.pop() }
     }
 
     fn wants_attention(&self) -> bool {
@@ -248,7 +259,8 @@ impl Queue {
         };
         if waiter.is_some() {
             state.start(thread);
-            me.kept.set(Some(packet));
+            me.kept.set(packet);
+            me.has_kept.set(true);
         }
         waiter.is_some()
     }
@@ -271,14 +283,17 @@ impl Queue {
     }
 
     /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
-    #[inline(always)]
     pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
-        Runner::with(|me| self.next_for(me, deadline))
+        Runner::with(|me| {
+            me.bind(self, 0);
+            self.next_for(me, deadline)
+        })
     }
 
+    /// As above, for the calling thread, which is bound to this queue.
     #[inline(always)]
-    fn next_for(self: &Arc<Self>, me: &Runner, deadline: Deadline) -> Result<Packet, NoPacket> {
-        let was_running = me.bind(self);
+    pub(super) fn next_for(&self, me: &Runner, deadline: Deadline) -> Result<Packet, NoPacket> {
+        let was_running = me.take_count();
         let answer = if deadline.passed() {
             self.take(was_running).unwrap_or_else(|| {
                 self.poller.poll();
@@ -308,8 +323,8 @@ impl Queue {
     /// Takes the next packet if there is one and the calling thread runs already, as it then goes on doing. It is what
     /// [`next`](Self::next) would do, which counts the thread out and in again.
     #[inline]
-    pub(crate) fn next_of_runner(&self) -> Option<Packet> {
-        if !Runner::runs_on(self) {
+    pub(super) fn next_of_runner(&self, me: &Runner) -> Option<Packet> {
+        if !me.is_counted() {
             return None;
         }
         let mut state = self.state.lock();
@@ -342,23 +357,26 @@ impl Queue {
     }
 
     fn wait(&self, me: &Runner, was_running: bool, deadline: Deadline) -> Result<Packet, NoPacket> {
-        let waiter = Waiter::current(me.spare.take());
-        let woken = {
+        let waiter = me.spare.take().unwrap_or_else(Waiter::new);
+        {
             let mut state = self.state.lock();
             // Before the inbox is emptied, which taking does, too.
             self.inbox.attended.store(true, Ordering::Relaxed);
             if let Some(answer) = self.take_as(&mut state, waiter.thread, was_running) {
                 self.inbox.attended.store(state.wants_attention(), Ordering::Relaxed);
+                drop(state);
+                me.spare.set(Some(waiter));
                 return answer;
             }
             if !state.may_run(self.limit) {
                 state.collect(&self.inbox);
             }
             state.waiters.push(waiter.clone());
-            if state.packets.is_empty() { Woken::new() } else { state.settle(self.limit) }
-        };
-        if !woken.is_empty() {
-            self.wake(woken);
+            if !state.packets.is_empty() {
+                let woken = state.settle(self.limit);
+                drop(state);
+                self.wake(woken);
+            }
         }
         let outer = me.waiting.replace((self, waiter.thread));
         let answer = self.wait_as(me, &waiter, deadline);
@@ -366,6 +384,7 @@ impl Queue {
         if waiter.watching.load(Ordering::Acquire) {
             let woken = {
                 let mut state = self.state.lock();
+                waiter.watching.store(false, Ordering::Relaxed);
                 state.watched = false;
                 state.settle(self.limit)
             };
@@ -376,24 +395,33 @@ impl Queue {
     }
 
     fn wait_as(&self, me: &Runner, waiter: &Arc<Waiter>, deadline: Deadline) -> Result<Packet, NoPacket> {
-        // Mostly what the thread has served itself.
-        let answer = || me.kept.take().map(Ok).or_else(|| waiter.answer());
         loop {
             let watching = waiter.watching.load(Ordering::Acquire);
             let until = if watching { deadline.min(Deadline::after(PATIENCE)) } else { deadline };
-            let done = || match answer() {
-                Some(answer) => Some(Some(answer)),
-                None => (!watching && waiter.watching.load(Ordering::Acquire)).then_some(None),
+            let done = || {
+                if me.has_kept.get() {
+                    // Mostly: what the thread has served itself.
+                    Some(Reason::Kept)
+                } else if waiter.is_answered() {
+                    Some(Reason::Answered)
+                } else {
+                    (!watching && waiter.watching.load(Ordering::Acquire)).then_some(Reason::Watching)
+                }
             };
             let led = self.poller.wait_leading(waiter.name(), until, done);
-            let outcome = led.unwrap_or_else(|| self.poller.wait_as(&waiter.parker, until, done));
-            match outcome {
-                Some(Some(answer)) => return answer,
-                Some(None) => continue,
-                None => {}
+            match led.unwrap_or_else(|| self.poller.wait_as(&waiter.parker, until, done)) {
+                Some(Reason::Kept) => {
+                    me.has_kept.set(false);
+                    return Ok(me.kept.get());
+                }
+                Some(Reason::Watching) => continue,
+                Some(Reason::Answered) | None => {}
             }
             let mut state = self.state.lock();
-            if let Some(answer) = answer() {
+            if me.has_kept.take() {
+                return Ok(me.kept.get());
+            }
+            if let Some(answer) = waiter.answer() {
                 return answer;
             }
             if deadline.passed() {
@@ -425,12 +453,11 @@ impl Queue {
             self.inbox.attended.store(true, Ordering::Relaxed);
             state.collect(&self.inbox);
             while state.pop().is_some() {}
-            std::mem::take(&mut state.waiters)
+            let waiters = std::mem::take(&mut state.waiters);
+            waiters.iter().for_each(|waiter| waiter.give(Err(NoPacket::Closed)));
+            waiters
         };
-        for waiter in waiters {
-            waiter.give(Err(NoPacket::Closed));
-            waiter.wake(&self.poller);
-        }
+        waiters.iter().for_each(|waiter| waiter.wake(&self.poller));
     }
 
     /// A descriptor that is readable while there are packets. It belongs to the queue.

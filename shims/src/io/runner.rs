@@ -2,7 +2,7 @@
 
 use super::queue::{Packet, Queue, Waiter};
 use super::sync::{Arc, Ordering, thread_local};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::ptr;
 use std::sync::atomic::AtomicBool;
 
@@ -16,12 +16,15 @@ static PORTS_USED: AtomicBool = AtomicBool::new(false);
 /// One thread. It is counted out where it runs when it asks another queue, or ends.
 pub(super) struct Runner {
     queue: RefCell<Option<Arc<Queue>>>,
+    /// The handle by which it asked that queue, 0 if by none.
+    handle: Cell<usize>,
     running: Cell<bool>,
     /// The queue that the thread waits on now, and the thread's number.
     pub(super) waiting: Cell<(*const Queue, u32)>,
-    /// The packet that the thread has given itself while it waits. It takes it before it does anything else.
-    pub(super) kept: Cell<Option<Packet>>,
-    /// A waiter that the thread has used before.
+    /// The packet that the thread has given itself while it waits, if it `has_kept` one. It takes it before it does anything else.
+    pub(super) kept: Cell<Packet>,
+    pub(super) has_kept: Cell<bool>,
+    /// The waiter that the thread is in each wait.
     pub(super) spare: Cell<Option<Arc<Waiter>>>,
 }
 
@@ -29,9 +32,11 @@ impl Default for Runner {
     fn default() -> Runner {
         Runner {
             queue: RefCell::default(),
+            handle: Cell::default(),
             running: Cell::default(),
             waiting: Cell::new((ptr::null(), 0)),
             kept: Cell::default(),
+            has_kept: Cell::default(),
             spare: Cell::default(),
         }
     }
@@ -58,29 +63,38 @@ impl Runner {
         CURRENT.try_with(ask).unwrap_or(false)
     }
 
-    /// Whether the calling thread counts as running on `queue`.
+    /// The queue that the thread is bound to, if it was by `handle`.
     #[inline]
-    pub(super) fn runs_on(queue: &Queue) -> bool {
-        CURRENT.try_with(|runner| runner.running.get() && runner.is_bound_to(queue)).unwrap_or(false)
+    pub(super) fn bound_by(&self, handle: usize) -> Option<Ref<'_, Arc<Queue>>> {
+        if self.handle.get() != handle {
+            return None;
+        }
+        Ref::filter_map(self.queue.borrow(), Option::as_ref).ok()
     }
 
-    fn is_bound_to(&self, queue: &Queue) -> bool {
-        self.queue.borrow().as_ref().is_some_and(|own| ptr::eq(&**own, queue))
-    }
-
-    /// Binds the thread to `queue`, as about to wait. Says whether it was counted as running there.
-    #[inline]
-    pub(super) fn bind(&self, queue: &Arc<Queue>) -> bool {
-        let running = self.running.replace(false);
-        if self.is_bound_to(queue) {
-            return running;
+    /// Binds the thread to `queue`, which it asks by `handle`, or by none. Elsewhere it does not run any more.
+    pub(super) fn bind(&self, queue: &Arc<Queue>, handle: usize) {
+        self.handle.set(handle);
+        if self.queue.borrow().as_ref().is_some_and(|own| Arc::ptr_eq(own, queue)) {
+            return;
         }
         PORTS_USED.store(true, Ordering::Relaxed);
         let former = self.queue.replace(Some(queue.clone()));
-        if let (Some(former), true) = (former, running) {
+        if let (Some(former), true) = (former, self.running.take()) {
             former.stop_running();
         }
-        false
+    }
+
+    /// Whether the thread has been counted as running on the queue it is bound to.
+    #[inline]
+    pub(super) fn is_counted(&self) -> bool {
+        self.running.get()
+    }
+
+    /// As above, for a thread that is about to wait.
+    #[inline]
+    pub(super) fn take_count(&self) -> bool {
+        self.running.take()
     }
 
     /// The thread has been counted as running on the queue it is bound to.

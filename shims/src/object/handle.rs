@@ -88,10 +88,16 @@ pub(crate) fn open(object: Object) -> RawHandle {
 }
 
 /// What `handle` names. Pseudo handles are not looked at.
+#[inline]
 pub(crate) fn get(handle: RawHandle) -> Option<Object> {
+    // Mostly NULL, as an event that is not there.
+    if handle == RawHandle::NULL { None } else { find(handle) }
+}
+
+fn find(handle: RawHandle) -> Option<Object> {
     let (shard, position, generation) = decode(handle)?;
     if generation == 0 {
-        return None; // NULL, mostly, as an event that is not there
+        return None;
     }
     let shard = TABLE[shard as usize].0.read().unwrap_or_else(PoisonError::into_inner);
     let slot = shard.slots.get(position)?;
