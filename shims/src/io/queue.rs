@@ -487,13 +487,15 @@ impl Queue {
         self.state.lock().running.len()
     }
 
-    pub(super) fn stop_running(&self) {
-        let woken = {
+    /// The calling thread does not run any more. Says whether anybody can ever wait here again.
+    pub(super) fn stop_running(&self) -> bool {
+        let (woken, is_open) = {
             let mut state = self.state.lock();
             state.stop(thread_id());
-            state.settle(self.limit)
+            (state.settle(self.limit), !state.closed)
         };
         self.wake(woken);
+        is_open
     }
 
     pub(super) fn start_running(&self) {

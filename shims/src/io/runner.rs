@@ -129,10 +129,7 @@ impl Idle {
         let leave = |runner: &Runner| {
             runner.running.set(false);
             let queue = runner.queue.borrow().clone();
-            if let Some(queue) = &queue {
-                queue.stop_running();
-            }
-            Idle(queue)
+            Idle(queue.filter(|queue| queue.stop_running()))
         };
         CURRENT.try_with(leave).unwrap_or(Idle(None))
     }
