@@ -8,7 +8,8 @@ use super::sync::{Arc, Lock};
 use super::sys::{Deadline, Epoll};
 use super::{File, Overlapped, STATUS_PENDING};
 use crate::error::*;
-use crate::object::{Object, RawHandle, guard, guard_bool, handle};
+use crate::object::handle::{self, Opening};
+use crate::object::{Object, RawHandle, guard, guard_bool};
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::RawFd;
@@ -57,7 +58,7 @@ fn port(handle: RawHandle) -> Result<Arc<Port>, u32> {
 }
 
 /// The queue of the port that a handle names.
-type Known = (RawHandle, Arc<Queue>);
+type Known = (Opening, Arc<Queue>);
 
 thread_local! {
     /// Ports that this thread used last. Threads that share a port would otherwise contend for its reference count.
@@ -71,7 +72,7 @@ pub(super) fn with_queue<R>(handle: RawHandle, body: impl FnOnce(&Arc<Queue>) ->
     let known = LAST.try_with(|last| {
         let last = last[(handle.0 >> 2) % 4].try_borrow().ok()?;
         let (known, queue) = last.as_ref()?;
-        let body = if *known == handle && handle::is_open(handle) { body.take() } else { None }?;
+        let body = if known.is(handle) { body.take() } else { None }?;
         Some(body(queue))
     });
     match (known, body) {
@@ -88,11 +89,12 @@ pub(super) fn with_queue<R>(handle: RawHandle, body: impl FnOnce(&Arc<Queue>) ->
 #[cold]
 #[inline(never)]
 fn find_queue(handle: RawHandle) -> Result<Arc<Queue>, u32> {
+    let opening = Opening::of(handle).ok_or(ERROR_INVALID_HANDLE)?;
     let queue = port(handle)?.queue.clone();
     // Not while a call further out uses the place, nor in a thread that is ending.
     let former = LAST.try_with(|last| {
         let mut place = last[(handle.0 >> 2) % 4].try_borrow_mut().ok()?;
-        place.replace((handle, queue.clone()))
+        place.replace((opening, queue.clone()))
     });
     drop(former);
     Ok(queue)
@@ -158,13 +160,12 @@ pub extern "C" fn ndw_PostQueuedCompletionStatus(
 #[inline(always)]
 fn with_next<R>(handle: RawHandle, millis: u32, body: impl FnOnce(&Queue, Packet) -> R) -> Result<R, u32> {
     Runner::with(|me| {
-        if let Some(queue) = me.bound_by(handle.0)
-            && handle::is_open(handle)
-        {
+        if let Some(queue) = me.bound_by(handle) {
             return Ok(body(&queue, next(&queue, me, millis)?));
         }
+        let opening = Opening::of(handle);
         with_queue(handle, |queue| {
-            me.bind(queue, handle.0);
+            me.bind(queue, opening);
             Ok(body(queue, next(queue, me, millis)?))
         })?
     })

@@ -285,7 +285,7 @@ impl Queue {
     /// Takes the next packet, waiting for it until the deadline. The calling thread then counts as running.
     pub(crate) fn next(self: &Arc<Self>, deadline: Deadline) -> Result<Packet, NoPacket> {
         Runner::with(|me| {
-            me.bind(self, 0);
+            me.bind(self, None);
             self.next_for(me, deadline)
         })
     }

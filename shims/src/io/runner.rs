@@ -2,6 +2,8 @@
 
 use super::queue::{Packet, Queue, Waiter};
 use super::sync::{Arc, Ordering, thread_local};
+use crate::object::RawHandle;
+use crate::object::handle::Opening;
 use std::cell::{Cell, Ref, RefCell};
 use std::ptr;
 use std::sync::atomic::AtomicBool;
@@ -16,8 +18,8 @@ static PORTS_USED: AtomicBool = AtomicBool::new(false);
 /// One thread. It is counted out where it runs when it asks another queue, or ends.
 pub(super) struct Runner {
     queue: RefCell<Option<Arc<Queue>>>,
-    /// The handle by which it asked that queue, 0 if by none.
-    handle: Cell<usize>,
+    /// The handle by which it asked that queue, if by one.
+    handle: Cell<Option<Opening>>,
     running: Cell<bool>,
     /// The queue that the thread waits on now, and the thread's number.
     pub(super) waiting: Cell<(*const Queue, u32)>,
@@ -63,17 +65,17 @@ impl Runner {
         CURRENT.try_with(ask).unwrap_or(false)
     }
 
-    /// The queue that the thread is bound to, if it was by `handle`.
+    /// The queue that the thread is bound to, if it was by `handle`, which still names it.
     #[inline]
-    pub(super) fn bound_by(&self, handle: usize) -> Option<Ref<'_, Arc<Queue>>> {
-        if self.handle.get() != handle {
+    pub(super) fn bound_by(&self, handle: RawHandle) -> Option<Ref<'_, Arc<Queue>>> {
+        if !self.handle.get()?.is(handle) {
             return None;
         }
         Ref::filter_map(self.queue.borrow(), Option::as_ref).ok()
     }
 
     /// Binds the thread to `queue`, which it asks by `handle`, or by none. Elsewhere it does not run any more.
-    pub(super) fn bind(&self, queue: &Arc<Queue>, handle: usize) {
+    pub(super) fn bind(&self, queue: &Arc<Queue>, handle: Option<Opening>) {
         self.handle.set(handle);
         if self.queue.borrow().as_ref().is_some_and(|own| Arc::ptr_eq(own, queue)) {
             return;

@@ -24,8 +24,14 @@ struct Shard {
 }
 
 struct Slot {
-    generation: u32,
+    /// How often the slot has been used.
+    serial: u32,
     object: Option<Object>,
+}
+
+/// What part of a serial is in the handle. 0 is left out, so that no handle is a small number, let alone NULL.
+fn generation_of(serial: u32) -> u32 {
+    serial % ((1 << GENERATION_BITS) - 1) + 1
 }
 
 #[repr(align(128))]
@@ -34,7 +40,7 @@ struct Aligned(RwLock<Shard>);
 static TABLE: [Aligned; SHARDS as usize] =
     [const { Aligned(RwLock::new(Shard { slots: Vec::new(), free: VecDeque::new() })) }; SHARDS as usize];
 
-/// The generation of each slot that is in use, 0 for others, so that whoever remembers what a handle named can see
+/// The serial of each slot that is in use, 0 for others, so that whoever remembers what a handle named can see
 /// without a lock whether it still does. Pages that no slot needs are never touched.
 static LIVE: [AtomicU32; 1 << INDEX_BITS] = [const { AtomicU32::new(0) }; 1 << INDEX_BITS];
 
@@ -55,7 +61,9 @@ fn decode(handle: RawHandle) -> Option<(u32, usize, u32)> {
 
 impl Shard {
     fn slot(&mut self, position: usize, generation: u32) -> Option<&mut Slot> {
-        self.slots.get_mut(position).filter(|slot| slot.generation == generation && slot.object.is_some())
+        self.slots
+            .get_mut(position)
+            .filter(|slot| generation_of(slot.serial) == generation && slot.object.is_some())
     }
 }
 
@@ -70,7 +78,7 @@ pub(crate) fn open(object: Object) -> RawHandle {
             position
         }
         _ if shard.slots.len() < (1 << INDEX_BITS) / SHARDS as usize => {
-            shard.slots.push(Slot { generation: 0, object: None });
+            shard.slots.push(Slot { serial: 0, object: None });
             shard.slots.len() as u32 - 1
         }
         _ => match shard.free.pop_front() {
@@ -79,12 +87,11 @@ pub(crate) fn open(object: Object) -> RawHandle {
         },
     };
     let slot = &mut shard.slots[position as usize];
-    // Generation 0 is left out, so that no handle is a small number, let alone NULL.
-    slot.generation = slot.generation % ((1 << GENERATION_BITS) - 1) + 1;
+    slot.serial = slot.serial.wrapping_add(1).max(1);
     slot.object = Some(object);
-    live(number, position as usize).store(slot.generation, Ordering::Release);
+    live(number, position as usize).store(slot.serial, Ordering::Release);
     let index = position * SHARDS + number;
-    RawHandle((((slot.generation << INDEX_BITS) | index) << 2) as usize)
+    RawHandle((((generation_of(slot.serial) << INDEX_BITS) | index) << 2) as usize)
 }
 
 /// What `handle` names. Pseudo handles are not looked at.
@@ -96,19 +103,36 @@ pub(crate) fn get(handle: RawHandle) -> Option<Object> {
 
 fn find(handle: RawHandle) -> Option<Object> {
     let (shard, position, generation) = decode(handle)?;
-    if generation == 0 {
-        return None;
-    }
     let shard = TABLE[shard as usize].0.read().unwrap_or_else(PoisonError::into_inner);
     let slot = shard.slots.get(position)?;
-    if slot.generation == generation { slot.object.clone() } else { None }
+    if generation_of(slot.serial) == generation { slot.object.clone() } else { None }
 }
 
-/// Whether `handle` still names what it named.
-pub(crate) fn is_open(handle: RawHandle) -> bool {
-    decode(handle).is_some_and(|(shard, position, generation)| {
-        generation != 0 && live(shard, position).load(Ordering::Acquire) == generation
-    })
+/// One use of a slot, for those who remember what a handle names. The handle alone would not do: after many uses of its slot
+/// it comes again, and names something else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    handle: RawHandle,
+    serial: u32,
+}
+
+impl Opening {
+    /// That of a handle, which may be closed at any time.
+    pub(crate) fn of(handle: RawHandle) -> Option<Opening> {
+        let (shard, position, generation) = decode(handle)?;
+        let serial = live(shard, position).load(Ordering::Acquire);
+        (serial != 0 && generation_of(serial) == generation).then_some(Opening { handle, serial })
+    }
+
+    /// Whether it is `handle` that was opened then, and is open still.
+    #[inline]
+    pub(crate) fn is(self, handle: RawHandle) -> bool {
+        let lives = || {
+            let (shard, position, _) = decode(handle)?;
+            Some(live(shard, position).load(Ordering::Acquire))
+        };
+        self.handle == handle && lives() == Some(self.serial)
+    }
 }
 
 /// Takes `handle` out of the table.

@@ -5,6 +5,7 @@ use crate::error::*;
 use crate::io::port::*;
 use crate::io::{Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, Which, result};
 use crate::object::RawHandle;
+use crate::object::handle::ndw_DuplicateHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -195,6 +196,31 @@ fn files_of_one_port_complete_though_nobody_waits_and_one_is_closed() {
     drop((first_registration, first_device, first));
     second_device.finish(0, 0);
     until(|| !pending(&ovs[1]));
+    close(port);
+}
+
+#[test]
+fn a_handle_that_comes_again_names_the_new_port() {
+    let former = port(1);
+    post(former, 0, 1);
+    assert_eq!(dequeue(former, 0).key, 1);
+    close(former);
+    let port = port(1);
+    // A slot's handles repeat after 511 uses; it rests for 64 others, and there are 16 tables of them.
+    let again = (0..10_000_000).find(|_| {
+        let mut duplicate = RawHandle::NULL;
+        let here = RawHandle::INVALID;
+        // SAFETY: the target is valid.
+        assert_eq!(unsafe { ndw_DuplicateHandle(here, port, here, &mut duplicate, 0, 0, 2) }, 1);
+        duplicate == former || {
+            close(duplicate);
+            false
+        }
+    });
+    assert!(again.is_some());
+    post(former, 0, 2);
+    assert_eq!(dequeue(former, 0).key, 2);
+    close(former);
     close(port);
 }
 
