@@ -200,6 +200,7 @@ impl File {
         }
         self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)?;
         sources.iter().for_each(|watched| self.own.remove(watched.fd, watched.key));
+        drop(sources);
         if self.interest.load(Ordering::SeqCst) > 0 {
             background::take_back(&self.own);
         }

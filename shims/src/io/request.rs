@@ -63,6 +63,7 @@ impl Request {
     }
 
     /// Completes the operation; afterwards nothing here touches its `OVERLAPPED` again.
+    #[inline]
     pub fn complete(mut self, status: i32, bytes: usize) {
         self.finish(status, bytes);
     }

@@ -137,23 +137,22 @@ impl Signal {
 
     /// Resets the signal, which from now on some request of `poller` will set.
     pub(crate) fn begin(&self, poller: &Arc<Poller>) {
-        let mut replan = Vec::new();
-        {
-            let mut state = self.state.lock();
-            state.reset();
-            if state.fd.is_some() {
-                poller.watch_outside();
-            }
-            match state.pollers.iter_mut().find(|(other, _)| Arc::ptr_eq(other, poller)) {
-                Some((_, requests)) => *requests += 1,
-                None => {
-                    state.pollers.push((poller.clone(), 1));
-                    replan.extend(state.waiters.iter().map(|(waiter, _)| waiter.clone()));
-                }
-            }
+        let mut state = self.state.lock();
+        state.reset();
+        if state.fd.is_some() {
+            poller.watch_outside();
         }
-        replan.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
-        wake(replan);
+        if let Some((_, requests)) = state.pollers.iter_mut().find(|(other, _)| Arc::ptr_eq(other, poller)) {
+            *requests += 1;
+            return;
+        }
+        state.pollers.push((poller.clone(), 1));
+        if !state.waiters.is_empty() {
+            let waiters: Vec<_> = state.waiters.iter().map(|(waiter, _)| waiter.clone()).collect();
+            drop(state);
+            waiters.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
+            wake(waiters);
+        }
     }
 
     /// Ends what [`Signal::begin`] began: runs `publish` and sets the signal, in one step for all who look at

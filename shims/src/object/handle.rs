@@ -24,14 +24,20 @@ struct Shard {
 }
 
 struct Slot {
-    /// How often the slot has been used.
+    /// Another one for each use of the slot.
     serial: u32,
     object: Option<Object>,
 }
 
-/// What part of a serial is in the handle. 0 is left out, so that no handle is a small number, let alone NULL.
+/// What part of a serial is in the handle.
 fn generation_of(serial: u32) -> u32 {
-    serial % ((1 << GENERATION_BITS) - 1) + 1
+    serial % (1 << GENERATION_BITS)
+}
+
+/// Generation 0 is left out, so that no handle is a small number, let alone NULL.
+fn next(serial: u32) -> u32 {
+    let next = serial.wrapping_add(1);
+    if generation_of(next) == 0 { next + 1 } else { next }
 }
 
 #[repr(align(128))]
@@ -87,7 +93,7 @@ pub(crate) fn open(object: Object) -> RawHandle {
         },
     };
     let slot = &mut shard.slots[position as usize];
-    slot.serial = slot.serial.wrapping_add(1).max(1);
+    slot.serial = next(slot.serial);
     slot.object = Some(object);
     live(number, position as usize).store(slot.serial, Ordering::Release);
     let index = position * SHARDS + number;
