@@ -71,11 +71,11 @@ def judge(goal, direction, rows):
     clear = [row for row in missed if not blurred(row, goal.key)]
     if clear:
         worst = max(clear, key=lambda row: direction * row[goal.key])
-        return "missed", f"{len(clear)} of {len(counted)} rows, worst {worst[goal.key]:.3f}: {name_of(worst)}"
+        return "missed", f"{len(clear)} of {len(counted)} rows, worst {worst[goal.key]:.4f}: {name_of(worst)}"
     if missed:
         return "blurred", f"{len(missed)} of {len(counted)} rows beyond it, all blurred"
     worst = max(counted, key=lambda row: direction * row[goal.key])
-    return "reached", f"worst {worst[goal.key]:.3f}: {name_of(worst)}"
+    return "reached", f"worst {worst[goal.key]:.4f}: {name_of(worst)}"
 
 
 def has_both(row):
