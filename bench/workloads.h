@@ -23,6 +23,11 @@ struct progress
     uint32_t received[MOST_PAIRS];
     uint32_t initiated[MOST_PAIRS];
     uint32_t total;
+    /* The pairs with completions that a rate loop has not seen yet: to look at all of many, each time one message has come,
+     * would cost more than the message. */
+    uint32_t fresh[MOST_PAIRS];
+    uint32_t fresh_pairs;
+    uint8_t is_fresh[MOST_PAIRS];
 };
 
 static struct progress progress;
@@ -38,6 +43,19 @@ static inline void completed(uint32_t pair, int receive)
         progress.initiated[pair]++;
     }
     progress.total++;
+    if (!progress.is_fresh[pair])
+    {
+        progress.is_fresh[pair] = 1;
+        progress.fresh[progress.fresh_pairs++] = pair;
+    }
+}
+
+/* One of the pairs with completions that have not been seen yet; only if there are any. */
+static inline uint32_t next_fresh(void)
+{
+    uint32_t pair = progress.fresh[--progress.fresh_pairs];
+    progress.is_fresh[pair] = 0;
+    return pair;
 }
 
 struct end;
@@ -223,13 +241,22 @@ static void run_remote(struct end *end, const struct plan *plan)
  * finds no receive. */
 static void run_rate_client(struct end *end, const struct plan *plan)
 {
-    uint32_t posted[MOST_PAIRS] = {0}, credits[MOST_PAIRS] = {0}, left = plan->pairs * plan->count;
+    uint32_t posted[MOST_PAIRS] = {0}, credits[MOST_PAIRS] = {0}, done[MOST_PAIRS] = {0};
+    uint32_t left = plan->pairs * plan->count;
     int sends = plan->operation == OP_SENDS;
     struct effort before = effort_now();
+    for (uint32_t i = plan->pairs; i-- > 0;)
+    {
+        progress.is_fresh[i] = 1;
+        progress.fresh[progress.fresh_pairs++] = i;
+    }
     while (left > 0)
     {
-        for (uint32_t i = 0; i < plan->pairs; i++)
+        while (progress.fresh_pairs > 0)
         {
+            uint32_t i = next_fresh();
+            left -= progress.initiated[i] - done[i];
+            done[i] = progress.initiated[i];
             for (; sends && credits[i] < progress.received[i]; credits[i]++)
             {
                 post_receive(end, i, 0, 1);
@@ -248,11 +275,9 @@ static void run_rate_client(struct end *end, const struct plan *plan)
                 posted[i]++;
             }
         }
-        advance(end, plan->mode);
-        left = 0;
-        for (uint32_t i = 0; i < plan->pairs; i++)
+        if (left > 0)
         {
-            left += plan->count - progress.initiated[i];
+            advance(end, plan->mode);
         }
     }
     print_rate((uint64_t)plan->pairs * plan->count, before);
@@ -264,10 +289,10 @@ static void run_rate_server(struct end *end, const struct plan *plan)
     while (left > 0)
     {
         advance(end, plan->mode);
-        left = 0;
-        for (uint32_t i = 0; i < plan->pairs; i++)
+        while (progress.fresh_pairs > 0)
         {
-            for (; taken[i] < progress.received[i]; taken[i]++)
+            uint32_t i = next_fresh();
+            for (; taken[i] < progress.received[i]; taken[i]++, left--)
             {
                 post_receive(end, i, 0, plan->size);
             }
@@ -275,7 +300,6 @@ static void run_rate_server(struct end *end, const struct plan *plan)
             {
                 post_send(end, i, source(plan), 1);
             }
-            left += plan->count - taken[i];
         }
     }
 }
