@@ -108,6 +108,18 @@ pub fn port(threads: u32) -> RawHandle {
     handle
 }
 
+pub fn bind(file: &Arc<File>, port: RawHandle, key: usize) -> RawHandle {
+    let handle = file.handle();
+    let bound = crate::io::port::ndw_CreateIoCompletionPort(handle, port, key, 0);
+    close(handle);
+    bound
+}
+
+/// How many threads wait on a port.
+pub fn waiting(port: RawHandle) -> usize {
+    crate::io::port::with_queue(port, |queue| queue.waiting()).unwrap()
+}
+
 /// What `GetQueuedCompletionStatus` gave: its result, key, bytes, OVERLAPPED and last error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dequeued {
