@@ -8,6 +8,8 @@ mod raw;
 
 pub use ours::Ours;
 pub use raw::Raw;
+use std::thread;
+use std::time::Instant;
 
 /// How many operations a round has.
 pub const ROUND: u64 = 256;
@@ -100,19 +102,38 @@ pub const CASES: &[Case] = &[
 
 fn nothing<P: Path>(_path: &P) {}
 
-fn use_elsewhere<P: Path>(path: &P) {
-    /// A way that another thread uses, while its own waits for that.
-    struct Lent<'a, P>(&'a P);
-    // SAFETY: requests may be posted and reaped by any thread.
-    unsafe impl<P> Send for Lent<'_, P> {}
-    impl<P: Path> Lent<'_, P> {
-        fn send(self) {
-            self.0.post(Kind::Send, 0);
-            assert!(self.0.results(1) == 1);
+/// A way that another thread uses, while its own waits for that, or posts and reaps, too.
+struct Lent<'a, P>(&'a P);
+
+// SAFETY: requests may be posted and reaped by any thread.
+unsafe impl<P> Send for Lent<'_, P> {}
+
+impl<P: Path> Lent<'_, P> {
+    fn post_and_reap(self, times: u64) {
+        for number in 0..times {
+            self.0.post(Kind::Send, number);
+            // There is one for each thread that has posted and not reaped, perhaps another's than its own.
+            while self.0.results(1) == 0 {}
         }
     }
+}
+
+fn use_elsewhere<P: Path>(path: &P) {
     let lent = Lent(path);
-    std::thread::scope(|scope| scope.spawn(|| lent.send()).join()).expect("no panic there");
+    thread::scope(|scope| scope.spawn(|| lent.post_and_reap(1)).join()).expect("no panic there");
+}
+
+/// Has so many threads post and reap on the same queue pair and queue at once; nanoseconds for each of all requests.
+pub fn together<P: Path>(path: &P, threads: u64) -> f64 {
+    const EACH: u64 = 20_000;
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let lent = Lent(path);
+            scope.spawn(|| lent.post_and_reap(EACH));
+        }
+    });
+    begin.elapsed().as_nanos() as f64 / (threads * EACH) as f64
 }
 
 #[inline(always)]

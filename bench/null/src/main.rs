@@ -1,12 +1,13 @@
 //! Measures the layer's own price, see `bench/null/rows`.
 //!
-//!     ndcompat-null time     a line for each case: its name, nanoseconds ours and raw (medians), quartiles of the ratio
+//!     ndcompat-null time     a line for each case, and for threads that use the same queues: its name, nanoseconds ours and
+//!                            raw (medians), quartiles of the ratio
 //!     ndcompat-null count    does each case once ours and once raw, for callgrind to count; prints their names
 //!     ndcompat-null memory   the library's own bytes of heap for each of the first 500 connections, and of the next 500
 //!
 //! Columns are separated by tabs.
 
-use ndcompat_null::{CASES, Case, Ours, ROUND, Raw, Round};
+use ndcompat_null::{CASES, Case, Ours, ROUND, Raw, Round, together};
 use ndcompat_tests::client::{Client, connect, file, open};
 use ndcompat_tests::com::{Com, CompletionQueue, create};
 use std::mem::ManuallyDrop;
@@ -15,6 +16,9 @@ use std::time::Instant;
 
 /// How many rounds are timed.
 const ROUNDS: usize = 4000;
+/// How many threads use the same queues at once, and how many times that is timed.
+const THREADS: [u64; 2] = [2, 4];
+const TURNS: usize = 41;
 /// How many connections are weighed, twice.
 const CONNECTIONS: usize = 500;
 /// How many rounds come before the one whose instructions are counted: the queues are the thread's own then.
@@ -31,7 +35,10 @@ fn main() {
     let (ours, raw) = (Ours::new(), Raw::new());
     double::complete_at_once();
     match std::env::args().nth(1).as_deref() {
-        Some("time") => CASES.iter().for_each(|case| time(case, &ours, &raw)),
+        Some("time") => {
+            CASES.iter().for_each(|case| time(case, &ours, &raw));
+            THREADS.into_iter().for_each(|threads| time_together(threads, &ours, &raw));
+        }
         Some("count") => CASES.iter().for_each(|case| count(case, &ours, &raw)),
         _ => panic!("time, count or memory?"),
     }
@@ -47,18 +54,23 @@ fn once<P>(round: &Round<P>, path: &P) -> f64 {
 
 /// Times rounds in turns, so that what disturbs the machine disturbs both sides.
 fn time(case: &Case, ours: &Ours, raw: &Raw) {
-    let [mut mine, mut its, mut ratios] = [const { Vec::new() }; 3];
-    for number in 0..WARM_UP + ROUNDS {
-        let (ours, raw) = (once(&case.ours, ours), once(&case.raw, raw));
-        if number >= WARM_UP {
-            mine.push(ours);
-            its.push(raw);
-            ratios.push(ours / raw);
-        }
-    }
-    let [ours, raw] = [&mut mine, &mut its].map(|times| quartile(times, 2));
+    let turns = (0..WARM_UP + ROUNDS).map(|_| (once(&case.ours, ours), once(&case.raw, raw)));
+    tell(case.name, turns.skip(WARM_UP).collect());
+}
+
+/// Times threads that use the same queues.
+fn time_together(threads: u64, ours: &Ours, raw: &Raw) {
+    let turns = (0..TURNS).map(|_| (together(ours, threads), together(raw, threads)));
+    tell(&format!("Send, GetResults, {threads} threads at once on the same queues"), turns.collect());
+}
+
+/// Prints a line for times ours and raw.
+fn tell(name: &str, times: Vec<(f64, f64)>) {
+    let mut ratios: Vec<_> = times.iter().map(|(ours, raw)| ours / raw).collect();
+    let (mut ours, mut raw): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+    let [ours, raw] = [&mut ours, &mut raw].map(|times| quartile(times, 2));
     let [lower, upper] = [1, 3].map(|number| quartile(&mut ratios, number));
-    println!("{}\t{ours:.2}\t{raw:.2}\t{lower:.3}\t{upper:.3}", case.name);
+    println!("{name}\t{ours:.2}\t{raw:.2}\t{lower:.3}\t{upper:.3}");
 }
 
 fn quartile(values: &mut [f64], number: usize) -> f64 {
