@@ -1,4 +1,4 @@
-/* The benchmark on libfabric's verbs provider, with connected endpoints (FI_EP_MSG). */
+/* The benchmark on libfabric's verbs provider, or the one that BENCH_PROVIDER names, with connected endpoints (FI_EP_MSG). */
 #include "workloads.h"
 
 #include <rdma/fabric.h>
@@ -41,11 +41,12 @@ static void check(int status, const char *call, int line)
 static struct fi_info *find(const char *address, const char *port, uint64_t flags)
 {
     struct fi_info *hints = fi_allocinfo(), *found;
+    const char *provider = getenv("BENCH_PROVIDER");
     CHECK(hints != NULL);
     hints->caps = FI_MSG | FI_RMA;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->ep_attr->type = FI_EP_MSG;
-    hints->fabric_attr->prov_name = strdup("verbs");
+    hints->fabric_attr->prov_name = strdup(provider ? provider : "verbs");
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     FI(fi_getinfo(FI_VERSION(1, 17), address, port, flags, hints, &found));

@@ -1,10 +1,23 @@
-/* The benchmark on librdmacm's rsockets: a stream, so there are no requests to post, no reads, and no depth. What it
- * shares with the others is messages to and fro, a stream of them, and connections. */
+/* The benchmark on librdmacm's rsockets, or, with PLAIN_TCP, on the kernel's sockets: a stream, so there are no requests to
+ * post, no reads, and no depth. What it shares with the others is messages to and fro, a stream of them, and connections. */
 #include "frame.h"
 
 #include <netinet/tcp.h>
 #include <poll.h>
+#ifdef PLAIN_TCP
+#define rsocket socket
+#define rbind bind
+#define rlisten listen
+#define rgetsockname getsockname
+#define raccept accept
+#define rconnect connect
+#define rsetsockopt setsockopt
+#define rsend(stream, data, size, flags) send(stream, data, size, (flags) | MSG_NOSIGNAL)
+#define rrecv recv
+#define rclose close
+#else
 #include <rdma/rsocket.h>
+#endif
 
 static struct sockaddr_in server_address;
 static int listener;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Call macros for C, in the form COM headers give them: Interface_Method(object, arguments...).
- * Included by ndspi.h where the interfaces are structs with an lpVtbl.
+ * Macros for calls from C, in the usual form of COM headers: Interface_Method(object, arguments...).
+ * Included by ndspi.h if the interfaces are structs with an lpVtbl.
  */
 #ifndef NDCOBJ_H
 #define NDCOBJ_H

@@ -2,7 +2,7 @@
 /*
  * Constants and structures of the NetworkDirect service provider interface, version 2.
  *
- * The caller has included <winsock2.h> (or <windows.h>); ndspi.h does.
+ * Include <winsock2.h> or <windows.h> first, or include ndspi.h, which does.
  */
 #ifndef _NDDEF_H_
 #define _NDDEF_H_
@@ -26,7 +26,7 @@
 #define ND_CQ_NOTIFY_ANY       1
 #define ND_CQ_NOTIFY_SOLICITED 2
 
-/* IND2MemoryRegion::Register, flags. REMOTE_WRITE contains LOCAL_WRITE. */
+/* IND2MemoryRegion::Register, flags. REMOTE_WRITE includes the bit of LOCAL_WRITE. */
 #define ND_MR_FLAG_ALLOW_LOCAL_WRITE  0x00000001
 #define ND_MR_FLAG_ALLOW_REMOTE_READ  0x00000002
 #define ND_MR_FLAG_ALLOW_REMOTE_WRITE 0x00000005
@@ -44,8 +44,8 @@
 #endif
 
 /*
- * Each type can be named plainly, by its tag (`enum ND2_REQUEST_TYPE`, common in C), and by the tag with an underscore
- * that older copies of these headers gave it.
+ * Each type has three names: the plain one, its tag (`enum ND2_REQUEST_TYPE`, common in C), and the tag with an underscore
+ * of older versions of these headers.
  */
 #define _ND2_ADAPTER_INFO   ND2_ADAPTER_INFO
 #define _ND2_ADAPTER_INFO32 ND2_ADAPTER_INFO32
@@ -79,7 +79,7 @@ typedef struct ND2_ADAPTER_INFO {
     ULONG AdapterFlags;
 } ND2_ADAPTER_INFO;
 
-/* The same as a 32-bit process sees it; drivers convert between the two. */
+/* The same in the layout of a 32-bit process. */
 typedef struct ND2_ADAPTER_INFO32 {
     ULONG InfoVersion;
     UINT16 VendorId;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What ndcompat adds to the NetworkDirect SPI: shared endpoints, and a Close that says when an address is free. In the
- * kernel of Windows NDKPI has both; the SPI has neither.
+ * Extensions of ndcompat to the NetworkDirect SPI: shared endpoints, and a Close that completes when an address is free.
+ * Windows has both in its kernel interface, NDKPI, but not in the SPI.
  *
- * Each interface extends one of the SPI by slots at its end and is asked of the same object:
+ * Each interface appends methods to one of the SPI. The same object returns it:
  *
  *     INDCompatAdapter *extended;
  *     adapter->QueryInterface(IID_INDCompatAdapter, (void **)&extended);    (E_NOINTERFACE from any other provider)
  *
- * In C the base comes first in the vtable, under its own name: p->lpVtbl->IND2Adapter.Query(...).
+ * In C the base's vtable is the first member of the extended one: p->lpVtbl->IND2Adapter.Query(...).
  */
 #ifndef NDENDPOINT_H
 #define NDENDPOINT_H
@@ -37,7 +37,7 @@ ND_INTERFACE_ID(INDCompatListener, "84D033DB-41AB-42E9-BA16-884EA5CAAA38",
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
 #endif
 
-/* A local address that several connectors connect from. */
+/* A local address and port from which several connectors connect. */
 #undef INTERFACE
 #define INTERFACE INDCompatSharedEndpoint
 ND_EXTENSION(INDCompatSharedEndpoint, IND2Overlapped)
@@ -47,8 +47,8 @@ ND_EXTENSION(INDCompatSharedEndpoint, IND2Overlapped)
         _Out_writes_bytes_to_opt_(*pcbAddress, *pcbAddress) struct sockaddr* pAddress,
         _Inout_ ULONG* pcbAddress) PURE;
     /*
-     * Lets no further connector in, and completes when all that have connected from here are released. Release does the
-     * same without saying when. ND_INVALID_DEVICE_STATE: it was closed before.
+     * Refuses further connectors, and completes when all that have connected from this endpoint are released. Release
+     * does the same without a completion. ND_INVALID_DEVICE_STATE: already closed.
      */
     STDMETHOD(Close)(THIS_ _Inout_ OVERLAPPED* pOverlapped) PURE;
 };
@@ -58,7 +58,7 @@ ND_EXTENSION(INDCompatSharedEndpoint, IND2Overlapped)
 ND_EXTENSION(INDCompatAdapter, IND2Adapter)
 {
     ND_BASE_SLOTS(IND2Adapter)
-    /* Takes the address, with a free port if it has none. The statuses are those of IND2Connector::Bind. */
+    /* Reserves the address; port 0 is replaced by a free one. Returns the statuses of IND2Connector::Bind. */
     STDMETHOD(CreateSharedEndpoint)(THIS_
         _In_ REFIID iid,
         _In_ HANDLE hOverlappedFile,
@@ -73,10 +73,11 @@ ND_EXTENSION(INDCompatConnector, IND2Connector)
 {
     ND_BASE_SLOTS(IND2Connector)
     /*
-     * IND2Connector::Connect from the address of a shared endpoint, in place of Bind and Connect. The connector holds the
-     * endpoint until it is released. Besides the statuses of Connect: ND_ADDRESS_ALREADY_EXISTS when another connector has
-     * connected the endpoint with this destination, ND_ADDRESS_ALREADY_ASSOCIATED when this one has an address already,
-     * ND_INVALID_DEVICE_STATE when the endpoint is closed.
+     * Replaces Bind and Connect: connects from the address of a shared endpoint. The connector refers to the endpoint until
+     * the connector is released. In addition to the statuses of Connect:
+     *   ND_ADDRESS_ALREADY_EXISTS       another connector has connected from the endpoint to this destination
+     *   ND_ADDRESS_ALREADY_ASSOCIATED   this connector has an address already
+     *   ND_INVALID_DEVICE_STATE         the endpoint is closed
      */
     STDMETHOD(ConnectWithSharedEndpoint)(THIS_
         _In_ IUnknown* pQueuePair,
@@ -96,8 +97,8 @@ ND_EXTENSION(INDCompatListener, IND2Listener)
 {
     ND_BASE_SLOTS(IND2Listener)
     /*
-     * Refuses newcomers from now on, and completes when all connectors accepted here are released: from then on the
-     * address is free. Release does the same without saying when. ND_INVALID_DEVICE_STATE: it was closed before.
+     * Rejects new connection requests, and completes when all connectors accepted by this listener are released: the address
+     * is then free. Release does the same without a completion. ND_INVALID_DEVICE_STATE: already closed.
      */
     STDMETHOD(Close)(THIS_ _Inout_ OVERLAPPED* pOverlapped) PURE;
 };

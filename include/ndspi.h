@@ -2,11 +2,11 @@
 /*
  * The NetworkDirect service provider interface, version 2.
  *
- * One file for Windows (MSVC, mingw-w64) and for Linux (the shim headers of ndcompat in the place of the Windows SDK).
- * C++ sees abstract structs, C sees structs with a vtable pointer `lpVtbl` and macros of the form
- * `IND2Adapter_Query(p, ...)`. The order of the methods is the binary interface.
+ * The file serves Windows (MSVC, mingw-w64) and Linux (with ndcompat's headers in place of the Windows SDK's). In C++ the
+ * interfaces are abstract structs; in C they are structs with a vtable pointer `lpVtbl`, and macros such as
+ * `IND2Adapter_Query(p, ...)` call them. The order of the methods is the ABI.
  *
- * Version 1 is declared in ndspi1.h, which this file includes as the original did.
+ * Includes version 1 (ndspi1.h), as Microsoft's ndspi.h does.
  */
 #ifndef _NDSPI_H_
 #define _NDSPI_H_
@@ -16,13 +16,13 @@
 #include "ndstatus.h"
 #include "nddef.h"
 
-/* Completion statuses that go by a second name. */
+/* Second names of completion statuses. */
 #define ND_LOCAL_LENGTH       ND_DATA_OVERRUN
 #define ND_INVALIDATION_ERROR ND_INVALID_DEVICE_REQUEST
 
 /*
- * ND_INTERFACE_ID(I, text, numbers...) declares the object IID_I (defined instead where INITGUID is set) and, in C++,
- * the struct I with what __uuidof(I) needs.
+ * ND_INTERFACE_ID(I, text, numbers...) declares IID_I, or defines it if INITGUID is defined. In C++ it also declares the
+ * struct I, so that __uuidof(I) works.
  */
 #if defined(__cplusplus) && defined(_MSC_VER)
 #define ND_INTERFACE_ID(iface, text, l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8) \
@@ -60,9 +60,7 @@ ND_INTERFACE_ID(IND2Connector, "7DD615C4-6B4C-4866-950C-F3B1D25A5302",
 ND_INTERFACE_ID(IND2Listener, "65D23D83-3A57-4E02-86A4-350165C2D130",
     0x65D23D83, 0x3A57, 0x4E02, 0x86, 0xA4, 0x35, 0x01, 0x65, 0xC2, 0xD1, 0x30);
 
-/*
- * C has no inheritance: there the slots of the base come first in every vtable. C++ inherits them.
- */
+/* The vtable entries of the base. C has no inheritance, so each interface repeats them; C++ inherits them. */
 #if defined(__cplusplus) && !defined(CINTERFACE)
 #define ND_UNKNOWN_SLOTS
 #define ND2_OVERLAPPED_SLOTS
@@ -77,13 +75,13 @@ ND_INTERFACE_ID(IND2Listener, "65D23D83-3A57-4E02-86A4-350165C2D130",
     STDMETHOD(GetOverlappedResult)(THIS_ _In_ OVERLAPPED* pOverlapped, _In_ BOOL wait) PURE;
 #endif
 
-/* COM interfaces have no virtual destructor by design: objects end in Release. */
+/* COM interfaces have no virtual destructor by design: Release destroys the object. */
 #if defined(__GNUC__) && defined(__cplusplus)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
 #endif
 
-/* Objects with overlapped requests of their own. */
+/* Base of the objects that run overlapped requests. */
 #undef INTERFACE
 #define INTERFACE IND2Overlapped
 DECLARE_INTERFACE_(IND2Overlapped, IUnknown)
@@ -93,7 +91,7 @@ DECLARE_INTERFACE_(IND2Overlapped, IUnknown)
     STDMETHOD(GetOverlappedResult)(THIS_ _In_ OVERLAPPED* pOverlapped, _In_ BOOL wait) PURE;
 };
 
-/* What a provider's DllGetClassObject returns. */
+/* Returned by a provider's DllGetClassObject. */
 #undef INTERFACE
 #define INTERFACE IND2Provider
 DECLARE_INTERFACE_(IND2Provider, IUnknown)

@@ -2,7 +2,7 @@
 /*
  * Version 1 of the NetworkDirect service provider interface (HPC Pack 2008). Included by ndspi.h, never alone.
  *
- * ndcompat provides version 2 only; these declarations let code compile that knows both versions.
+ * ndcompat implements version 2 only. These declarations are for code that supports both and must compile.
  */
 #ifndef NDSPI1_H
 #define NDSPI1_H

@@ -2,8 +2,8 @@
 /*
  * Status codes of the NetworkDirect service provider interface.
  *
- * Every code has the number of the NTSTATUS it is named after, so a status that travels through OVERLAPPED.Internal
- * needs no translation. FAILED() holds for errors (0xC...) and for warnings (0x8...).
+ * Every code has the value of the NTSTATUS of that name, so OVERLAPPED.Internal holds it unchanged. FAILED() is true for
+ * errors (0xC...) and for warnings (0x8...).
  */
 #ifndef _NDSTATUS_
 #define _NDSTATUS_
@@ -13,7 +13,7 @@
 #define STATUS_SEVERITY_WARNING       0x2
 #define STATUS_SEVERITY_ERROR         0x3
 
-/* Success. ND_TIMEOUT and ND_PENDING pass SUCCEEDED(). */
+/* Success. SUCCEEDED() is true for ND_TIMEOUT and ND_PENDING as well. */
 #define ND_SUCCESS                ((HRESULT)0x00000000)
 #define ND_TIMEOUT                ((HRESULT)0x00000102)
 #define ND_PENDING                ((HRESULT)0x00000103)

@@ -18,27 +18,30 @@
 extern "C" {
 #endif
 
-/* Counted; every other function but NdFlushProviders fails with ND_DEVICE_NOT_READY before it. */
+/*
+ * Calls are counted: each is undone by one NdCleanup. While the count is 0, every other function except NdFlushProviders
+ * fails with ND_DEVICE_NOT_READY.
+ */
 HRESULT ND_HELPER_API NdStartup(VOID);
 
 HRESULT ND_HELPER_API NdCleanup(VOID);
 
 VOID ND_HELPER_API NdFlushProviders(VOID);
 
-/* ND_BUFFER_OVERFLOW and the size needed when the list is NULL or too small. */
+/* ND_BUFFER_OVERFLOW if the buffer is NULL or too small; *pcbAddressList is then the size needed, in bytes. */
 HRESULT ND_HELPER_API NdQueryAddressList(
     _In_ DWORD flags,
     _Out_writes_bytes_to_opt_(*pcbAddressList, *pcbAddressList) SOCKET_ADDRESS_LIST* pAddressList,
     _Inout_ SIZE_T* pcbAddressList);
 
-/* The local adapter address that leads to a remote one; its port is 0. */
+/* Finds the address of the local adapter that reaches a remote address. Its port is 0. */
 HRESULT ND_HELPER_API NdResolveAddress(
     _In_reads_bytes_(cbRemoteAddress) const struct sockaddr* pRemoteAddress,
     _In_ SIZE_T cbRemoteAddress,
     _Out_writes_bytes_to_opt_(*pcbLocalAddress, *pcbLocalAddress) struct sockaddr* pLocalAddress,
     _Inout_ SIZE_T* pcbLocalAddress);
 
-/* Is this the address of an adapter of this machine? The port does not matter. */
+/* ND_SUCCESS if the address belongs to an adapter of this machine. The port is ignored. */
 HRESULT ND_HELPER_API NdCheckAddress(
     _In_reads_bytes_(cbAddress) const struct sockaddr* pAddress,
     _In_ SIZE_T cbAddress);

@@ -1,4 +1,4 @@
-# Reads what was shown on each device, then tests/statuses; prints the page for ci/conformance.
+# Reads what was shown on each device, then tests/statuses.emulator and tests/statuses; prints the page for ci/conformance.
 
 function base_name(path) {
     sub(/.*\//, "", path)
@@ -21,17 +21,33 @@ function add_test(pair, test,    known, count, names, i, result) {
 }
 
 function mark(pair, where) {
-    return ((pair, where) in shown) ? "yes" : "-"
+    if ((pair, where) in shown) return "yes"
+    if (where == "emulator" && pair in not_emulated) return "n/a: " not_emulated[pair]
+    return "-"
 }
 
 function row(pair, status,    names) {
     names = tests[pair]
     gsub(/ /, "`, `", names)
-    return sprintf("| | %s | `%s` | %s | %s | %s |", status, names,
-        mark(pair, "rxe"), mark(pair, "siw"), mark(pair, "double"))
+    return sprintf("| | %s | `%s` | %s | %s | %s | %s |", status, names,
+        mark(pair, "rxe"), mark(pair, "siw"), mark(pair, "emulator"), mark(pair, "double"))
 }
 
-FNR == 1 { documents = (FILENAME ~ /statuses$/); if (!documents) current = base_name(FILENAME) }
+FNR == 1 {
+    documents = (FILENAME ~ /statuses$/)
+    excuses = (FILENAME ~ /statuses\.emulator$/)
+    if (!documents) current = base_name(FILENAME)
+}
+
+excuses {
+    if (/^#/ || NF == 0) next
+    pair = $1 " " $2
+    match($0, / - /)
+    not_emulated[pair] = substr($0, RSTART + 3)
+    if ((pair, "emulator") in shown) complain(pair " has a reason why the emulator cannot show it, and has been shown there")
+    if (!((pair, "rxe") in shown) && !((pair, "siw") in shown)) complain(pair " has a reason why the emulator cannot show it, and nothing else shows it")
+    next
+}
 
 !documents {
     pair = $1 " " $2
@@ -57,8 +73,14 @@ FNR == 1 { documents = (FILENAME ~ /statuses$/); if (!documents) current = base_
     } else {
         possible++
         if (!(pair in seen)) complain(pair " was shown by no test")
-        else if (((pair, "rxe") in shown) || ((pair, "siw") in shown)) real++
+        else if (((pair, "rxe") in shown) || ((pair, "siw") in shown) || ((pair, "emulator") in shown)) real++
     }
+}
+
+# Whether the emulator leaves out what another software device shows, without a reason.
+function is_gap(pair) {
+    if (((pair, "emulator") in shown) || pair in not_emulated) return 0
+    return ((pair, "rxe") in shown) || ((pair, "siw") in shown)
 }
 
 function complain(text) {
@@ -67,6 +89,7 @@ function complain(text) {
 }
 
 END {
+    for (i = 1; i <= extras; i++) if (is_gap(extra[i])) complain(extra[i] " was not shown on the emulator")
     print "# Which method gives which status, and which test shows it"
     print ""
     print "Made by `ci/conformance` from what the tests have shown; `ci/test` fails when it is out of date. Not to be edited."
@@ -74,16 +97,18 @@ END {
     print "The statuses are those that Microsoft's pages of the SPI name for a method, and those that Microsoft's programs demand"
     print "of it ([tests/statuses](../tests/statuses)). A status that a call returns and one that its `OVERLAPPED` completes with"
     print "count alike. `ND2_RESULT::Send` is the status in the result of a `Send`, and so on. The devices are soft-RoCE (rxe),"
-    print "soft-iWARP (siw) and a double of libibverbs and librdmacm that fails on request ([tests/double](../tests/double)). A dash"
-    print "is a status that no test has seen on that device: mostly, because only a failing device gives it."
+    print "soft-iWARP (siw), the emulator ([emulator.md](emulator.md)) and a double of libibverbs and librdmacm that fails on request"
+    print "([tests/double](../tests/double)). A dash is a status that no test has seen on that device, because only a failing device"
+    print "gives it, or because another kind of device does. Of the emulator, which shows what any software device does, the reason is told"
+    print "([tests/statuses.emulator](../tests/statuses.emulator))."
     print ""
     printf "**%d statuses documented: %d shown, of these %d on a software device; %d cannot occur**\n", \
         possible + impossible, possible, real, impossible
     print ""
     print "## Shown"
     print ""
-    print "| method | status | tests | rxe | siw | double |"
-    print "|---|---|---|---|---|---|"
+    print "| method | status | tests | rxe | siw | emulator | double |"
+    print "|---|---|---|---|---|---|---|"
     for (i = 1; i <= method_count; i++) {
         method = methods[i]
         name = "`" method "`"
@@ -100,8 +125,8 @@ END {
     print ""
     print "## Shown, and not documented"
     print ""
-    print "| method | status | tests | rxe | siw | double |"
-    print "|---|---|---|---|---|---|"
+    print "| method | status | tests | rxe | siw | emulator | double |"
+    print "|---|---|---|---|---|---|---|"
     # In an order that does not depend on which test ran first.
     for (i = 2; i <= extras; i++)
         for (j = i; j > 1 && extra[j] < extra[j - 1]; j--) { swap = extra[j]; extra[j] = extra[j - 1]; extra[j - 1] = swap }

@@ -28,7 +28,7 @@ doctor() {
     elif package=$(kernel_candidate); then
         line "kernel" "ok: $package to be fetched at the first run"
     else
-        line "kernel" "missing: apt knows no linux-image-amd64 - run apt-get update, check /etc/apt/sources.list"
+        line "kernel" "missing: $(explain_kernel)"
         missing+=kernel
     fi
     if [[ -n $(find "$CACHE/siw" -name '*.ko' 2>/dev/null) ]]; then

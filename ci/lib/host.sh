@@ -20,14 +20,28 @@ host_can() {
     done
 }
 
-# run_on_host COMMAND...: exits with its status.
-run_on_host() {
-    local driver child='' status=0
+# load_drivers: and what makes devices of them.
+load_drivers() {
+    local driver
     . "$CI_LIB/guest/devices"
     for driver in $(drivers_for "$DEVICE") rdma_ucm; do
         [[ -d /sys/module/$driver ]] || modprobe "$driver"
     done
     have rdma || die 2 "no rdma: run ci/setup lab"
+}
+
+# leave_on_host: makes the devices, prints what tells of them, and leaves them.
+leave_on_host() {
+    load_drivers
+    remove_devices
+    make_devices "$DEVICE" "$HOSTS" || die 125 "the host's $DEVICE device did not come up; see dmesg"
+    env | grep -E '^NDCOMPAT_(DEVICE|ADDR|ADDR6|NETDEV|RDMADEV)(_RXE|_SIW)?=' | sort
+}
+
+# run_on_host COMMAND...: exits with its status.
+run_on_host() {
+    local child='' status=0
+    load_drivers
     ulimit -l unlimited
     exec 8>/run/ndcompat-lab.lock
     flock 8 # one lab at a time: the addresses are fixed

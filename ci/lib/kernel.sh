@@ -1,10 +1,21 @@
-# The kernel that the lab boots: the distribution's own package, unpacked into the cache, not installed.
+# The kernel that the lab boots: the distribution's own packages, unpacked into the cache, not installed.
 # shellcheck shell=bash
 
-# The newest kernel package that apt knows, as NAME=VERSION.
+DEFAULT_KERNELS=(linux-image-amd64 linux-image-generic) # Debian's and Ubuntu's
+
+# The kernel package to boot, as NAME=VERSION: the one that is asked for by --kernel or NDCOMPAT_KERNEL, or the newest that apt knows.
 kernel_candidate() {
-    local name version
-    name=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    local name=${NDCOMPAT_KERNEL:-} names version
+    if [[ $name == *=* ]]; then
+        echo "$name"
+        return
+    fi
+    # A package without a release in its name depends on one with.
+    if [[ ! $name =~ ^linux-image-[0-9] ]]; then
+        names=("${DEFAULT_KERNELS[@]}")
+        [[ ! $name ]] || names=("$name")
+        name=$(apt-cache depends "${names[@]}" 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    fi
     [[ -n $name ]] || return 1
     version=$(apt-cache policy "$name" | sed -n 's/^ *Candidate: //p')
     [[ -n $version && $version != "(none)" ]] || return 1
@@ -12,17 +23,18 @@ kernel_candidate() {
 }
 
 # prepare_kernel: sets KERNEL to a folder with vmlinux, modules and `release`, and makes it when there is none.
-# A kernel that is in the cache stays in use, so a later start asks nobody; `ci/lab clean` brings the newest.
+# A kernel that is in the cache stays in use, so a later start asks nobody; `ci/lab clean` brings the newest. One that is asked for by
+# name has a place of its own there.
 prepare_kernel() {
     local package
-    KERNEL=$CACHE/kernel/current
+    KERNEL=$CACHE/kernel/current${NDCOMPAT_KERNEL:+-$NDCOMPAT_KERNEL}
     if [[ ! -e $KERNEL/release ]]; then
-        have apt-get || die 2 "no kernel package: the lab needs Debian's apt-get, or a host with rdma_rxe (NDCOMPAT_LAB=host)"
+        have apt-get || die 2 "no kernel package: the lab needs the apt-get of Debian or Ubuntu, or a host with rdma_rxe (NDCOMPAT_LAB=host)"
         if ! package=$(kernel_candidate); then
             say "asking apt for its package lists"
             apt-get -qq update >&2 || true
             package=$(kernel_candidate) ||
-                die 2 "no kernel package: apt knows no linux-image-amd64; check /etc/apt/sources.list, then run: apt-get update"
+                die 2 "no kernel package: $(explain_kernel)"
         fi
         build_once "$CACHE/kernel/${package#linux-image-}" build_kernel "$package"
         ln -sfn "${package#linux-image-}" "$KERNEL.$$"
@@ -30,6 +42,11 @@ prepare_kernel() {
     fi
     KERNEL=$(readlink -f "$KERNEL")
     KERNEL_RELEASE=$(<"$KERNEL/release")
+}
+
+# explain_kernel: what is missing, and what to do.
+explain_kernel() {
+    echo "apt knows no ${NDCOMPAT_KERNEL:-${DEFAULT_KERNELS[0]} (Debian) or ${DEFAULT_KERNELS[1]} (Ubuntu)}; check /etc/apt/sources.list, then run: apt-get update"
 }
 
 # download_package PACKAGE FOLDER: sets DEB to the package file, fetched into FOLDER.
@@ -40,18 +57,26 @@ download_package() {
 }
 
 build_kernel() { # PACKAGE WORK
-    local package=$1 work=$2 release
-    say "fetching the kernel ${package#linux-image-} (70 MB, once)"
+    local package=$1 work=$2 version=${1#*=} release name modules
+    say "fetching the kernel ${package#linux-image-} (70 to 200 MB, once)"
     download_package "$package" "$work"
     dpkg-deb -x "$DEB" "$work/root"
-    release=$(ls "$work/root/lib/modules")
+    release=$(basename "$work"/root/boot/vmlinuz-*)
+    release=${release#vmlinuz-}
+    # Ubuntu's modules are in packages of their own: the newest kernels' in one, those of others in two.
+    for name in "linux-modules-$release" "linux-modules-extra-$release"; do
+        apt-cache show "$name=$version" >/dev/null 2>&1 || continue
+        download_package "$name=$version" "$work"
+        dpkg-deb -x "$DEB" "$work/root"
+    done
     mkdir "$work/out"
     extract_vmlinux "$work/root/boot/vmlinuz-$release" "$work/out/vmlinux" ||
         die 1 "the kernel in $package has an unknown format"
     mkdir -p "$work/out/lib/modules"
-    mv "$work/root/lib/modules/$release" "$work/out/lib/modules/"
+    modules=$(find "$work/root" -path "*/lib/modules/$release" -print -quit)
+    mv "$modules" "$work/out/lib/modules/"
     depmod -b "$work/out" "$release"
-    printf '%s\n' "${package#*=}" >"$work/out/version"
+    printf '%s\n' "$version" >"$work/out/version"
     printf '%s\n' "$release" >"$work/out/release"
 }
 

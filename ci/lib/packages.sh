@@ -1,12 +1,13 @@
-# What is installed from Debian, by purpose, and how.
+# What is installed from Debian or Ubuntu, by purpose, and how.
 # shellcheck shell=bash
 
 declare -A PACKAGES=(
     [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
     [samples]="clang g++-mingw-w64-x86-64"
-    [test]="libclang-dev shellcheck valgrind"
-    [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils gcc make util-linux procps iproute2 rdma-core
-        ibverbs-providers ibverbs-utils rdmacm-utils perftest"
+    [test]="cmake dpkg-dev gdb libasio-dev libclang-dev lintian meson procps python3 python3-yaml shellcheck tshark
+        valgrind"
+    [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils zstd gcc make util-linux procps iproute2 rdma-core
+        ibverbs-providers ibverbs-utils rdmacm-utils perftest libfabric-bin"
     [bench]="python3 libfabric-dev pkg-config"
 )
 
@@ -18,6 +19,11 @@ missing_packages() {
             [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
         done
     done | sort -u
+}
+
+# explain_packages PACKAGE...: what somebody else has to run.
+explain_packages() {
+    if have apt-get; then echo "apt-get install --no-install-recommends $*"; else echo "install these, under whatever names they have here: $*"; fi
 }
 
 # install_packages PACKAGE...: by apt, or brings them up to date. The package lists are fetched first, once: old ones name

@@ -12,7 +12,7 @@ prepare_siw() {
 }
 
 build_siw() { # WORK
-    local work=$1 version series headers package log=$1/log
+    local work=$1 version series headers packages package log=$1/log
     for tool in gcc make; do
         have "$tool" || die 2 "no $tool to build the siw driver with: run ci/setup lab"
     done
@@ -20,7 +20,9 @@ build_siw() { # WORK
     series=$(cut -d. -f1,2 <<<"$version")
     say "building the siw driver for $KERNEL_RELEASE (140 MB to fetch, half a minute, once)"
     headers=linux-headers-$KERNEL_RELEASE
-    for package in "$headers" "linux-headers-${KERNEL_RELEASE%-*}-common" "linux-kbuild-$series"; do
+    # The common headers and kbuild, whose names newer kernels make in another way.
+    mapfile -t packages < <(apt-cache depends "$headers=$version" | sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)/\1/p')
+    for package in "$headers" "${packages[@]}"; do
         download_package "$package=$version" "$work"
         dpkg-deb -x "$DEB" "$work/root"
     done
@@ -52,6 +54,11 @@ mend_driver() { # FOLDER
         's/^out:/\tif (term->flag_r \&\& op == RDMAP_RDMA_READ_REQ \&\& qp->attrs.orq_size) {\n\t\tstruct siw_sqe *rreq = orq_get_current(qp);\n\n\t\tif (rreq->sge[0].laddr == be64_to_cpu(term_info.rreq.sink_to))\n\t\t\trreq->num_sge = 0;\n\t}\n&/'
     mend "$1/siw_qp.c" siw_sq_flush \
         '/orq_size)/,/orq_get++/ s/SIW_WC_WR_FLUSH_ERR/sqe->num_sge ? SIW_WC_WR_FLUSH_ERR : SIW_WC_REM_ACCESS_ERR/'
+    # Up to 32 bytes go with the header. Where they lie on two pages, as many are taken of the first as there are on the second.
+    mend "$1/siw_qp_tx.c" siw_try_1seg 's/part = bytes - (PAGE_SIZE - off);/part = PAGE_SIZE - off;/'
+    # A connection has its listener's endpoint until it is accepted. One that ends before that is no end of the listener.
+    mend "$1/siw_cm.c" siw_cm_llp_state_change \
+        's/^\tcase TCP_CLOSE_WAIT:/&\n\t\tif (cep->state == SIW_EPSTATE_LISTENING)\n\t\t\tbreak;/'
     # For tests that ask which driver they meet: /sys/module/siw/version.
     echo 'MODULE_VERSION("mended");' >>"$1/siw_main.c"
 }

@@ -60,7 +60,7 @@ kernel_arguments() {
         slabs="slub_min_order=4 slub_max_order=5 slub_min_objects=256"
     fi
     echo "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable no_timer_check lpj=5000000 audit=0 apparmor=0" \
-        "selinux=0 cryptomgr.notests random.trust_cpu=on 8250.nr_uarts=1 mitigations=off tsc_early_khz=${khz:-2000000} $slabs"
+        "selinux=0 cryptomgr.notests random.trust_cpu=on 8250.nr_uarts=1 mitigations=off swiotlb=noforce tsc_early_khz=${khz:-2000000} $slabs"
 }
 
 # share TAG FOLDER [OPTION]: the qemu arguments for a folder that the guest mounts by 9p.
@@ -130,7 +130,7 @@ watch_guest() {
         sleep 1
         if [[ -e $RUN/booted ]]; then
             [[ ! $INTERACTIVE ]] || return 0
-            : "${end:=$((SECONDS + LIMIT + 60))}"
+            : "${end:=$((SECONDS + LIMIT + 150))}"
         fi
         if ((SECONDS >= ${end:-$BOOT_LIMIT})); then
             [[ -z $end ]] || : >"$RUN/late"
@@ -158,7 +158,7 @@ run_in_vm() {
     trap stop_vm EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    VM=("${ACCEL[@]}" -machine q35 -smp "$SMP" -m 4G "${BARE[@]}" -serial "file:$RUN/console"
+    VM=("${ACCEL[@]}" -machine "q35,max-ram-below-4g=512M" -smp "$SMP" -m 4G "${BARE[@]}" -serial "file:$RUN/console"
         -kernel "$KERNEL/vmlinux" -initrd "$INITRAMFS" -append "$(kernel_arguments)")
     share root / readonly=on
     share run "$RUN"

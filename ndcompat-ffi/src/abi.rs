@@ -1,5 +1,5 @@
-//! The binary interface as Rust has it, compared with `tests/headers/abi.def`, which C and C++ compilers are compared
-//! with. Neither side may know what the other does not.
+//! Compares the binary interface of the Rust code with `tests/headers/abi.def`, which is also compared with C and C++
+//! compilers. Both sides must list the same things.
 
 use crate::guid::*;
 use crate::*;
@@ -7,24 +7,34 @@ use ndcompat::Status;
 use ndcompat::types::*;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
-use win32::filesystem::FileInformation;
+use win32::api::completion_port::OverlappedEntry;
+use win32::api::console_screen::ScreenBufferInfo;
+use win32::api::file_information::{BasicInformation, IdInformation, RenameInformation, StandardInformation};
+use win32::api::files::FileInformation;
+use win32::api::multimedia_timer::Capabilities;
+use win32::api::process_memory::MemoryCounters;
+use win32::calendar::SystemTime;
 use win32::io::Overlapped;
-use win32::io::port::OverlappedEntry;
+use win32::memory::heap::contents::HeapEntry;
 use win32::memory::system::{MemoryStatus, SystemInfo};
 use win32::memory::virtual_memory::MemoryInformation;
 use win32::object::RawHandle;
+use win32::sync::barrier::Barrier;
 use win32::sync::condition::ConditionVariable;
 use win32::sync::critical::CriticalSection;
 use win32::sync::once::InitOnce;
 use win32::sync::srw::SrwLock;
 use win32::time::FileTime;
+use win32::winsock::address_info::AddrInfoEx;
 use win32::winsock::catalogue::ProtocolInfo;
+use win32::winsock::interface_table::{AddressRow, Ipv4Row};
 use win32::winsock::startup::WsaData;
+use win32::winsock::transmit_file::Buffers;
 
-/// What is known of each thing, by macro and name: `ND_SIZE`, `ND2_SGE` or `ND_SLOT`, `IND2Provider.OpenAdapter`.
+/// The value of each fact, by macro and name: `ND_SIZE`, `ND2_SGE` or `ND_ENTRY`, `IND2Provider.OpenAdapter`.
 type Facts = BTreeMap<(&'static str, String), String>;
 
-/// What the headers have and Rust has no use for: ND v1 but for its ids, and things that only programs deal with.
+/// What is in the headers only: ND v1 except for its ids, definitions for programs, and structures without a name in Rust.
 const IN_HEADERS_ONLY: &[&str] = &[
     "INDAdapter INDCompletionQueue INDConnector INDEndpoint INDListen INDMemoryWindow INDOverlapped INDProvider",
     "ND_ADAPTER_INFO1 ND_RESULT ND_SGE ND_MW_DESCRIPTOR ND_MR_HANDLE ND2_ADAPTER_INFO32",
@@ -32,7 +42,11 @@ const IN_HEADERS_ONLY: &[&str] = &[
     "ULONG_PTR KAFFINITY SOCKET SOCKET_ADDRESS SOCKET_ADDRESS_LIST SOCKADDR_INET WSABUF LARGE_INTEGER LIST_ENTRY",
     "GROUP_AFFINITY SECURITY_ATTRIBUTES IF_PHYSICAL_ADDRESS NDVER ND_VERSION_1 ND_LOCAL_LENGTH ND_INVALIDATION_ERROR",
     "ND_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED ND_MR_FLAG_DO_NOT_SECURE_VM",
-    "ND_QUERY_EXCLUDE_EMULATOR_ADDRESSES ND_QUERY_EXCLUDE_NDv1_ADDRESSES",
+    "ND_QUERY_EXCLUDE_NDv1_ADDRESSES FLOWSPEC QOS INTERFACE_INFO SCOPE_ID",
+    "SLIST_HEADER SLIST_ENTRY TP_CALLBACK_ENVIRON CRITICAL_SECTION_DEBUG CRITICAL_SECTION_NO_DEBUG_INFO INIT_ONCE_CHECK_ONLY INIT_ONCE_ASYNC INIT_ONCE_INIT_FAILED",
+    "PROCESSOR_RELATIONSHIP NUMA_NODE_RELATIONSHIP CACHE_RELATIONSHIP GROUP_RELATIONSHIP PROCESSOR_GROUP_INFO",
+    "SYSTEM_LOGICAL_PROCESSOR_INFORMATION SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX WIN32_FIND_DATAA PROCESS_MEMORY_COUNTERS",
+    "WIN32_FILE_ATTRIBUTE_DATA OSVERSIONINFOA OSVERSIONINFOEXA CSTR_GREATER_THAN ComputerNamePhysicalDnsFullyQualified",
 ];
 
 /// The facts of `abi.def`, numbers in decimal.
@@ -50,7 +64,7 @@ fn facts_of_the_headers() -> Facts {
     lines.map(|line| fact(line).unwrap_or_else(|| panic!("not understood: {line}"))).collect()
 }
 
-/// What a fact is about: the part of its name before the first dot.
+/// The subject of a fact: its name up to the first dot.
 fn subject(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
@@ -65,31 +79,10 @@ macro_rules! structures {
     )*};
 }
 
-macro_rules! interfaces {
-    ($facts:ident: $($c:literal $id:ident $methods:ty { $($method:literal = $($member:ident).+),* };)*) => {$(
-        $facts.insert(("ND_IID", $c.into()), bytes(&$id));
-        $facts.insert(("ND_SLOTS", $c.into()), (size_of::<$methods>() / 8).to_string());
-        $($facts.insert(
-            ("ND_SLOT", concat!($c, ".", $method).into()),
-            (offset_of!($methods, $($member).+) / 8).to_string(),
-        );)*
-    )*};
-}
-
 macro_rules! values {
     ($facts:ident: $($name:literal = $value:expr),* $(,)?) => {
         $($facts.insert(("ND_VALUE", $name.into()), ($value as u64).to_string());)*
     };
-}
-
-macro_rules! extensions {
-    ($facts:ident: $($c:literal $id:ident $methods:ty { $method:literal = $($member:ident).+ };)*) => {$(
-        $facts.insert(("ND_IID", $c.into()), bytes(&$id));
-        $facts.insert(
-            ("ND_SLOT", concat!($c, ".", $method).into()),
-            (offset_of!($methods, $($member).+) / 8).to_string(),
-        );
-    )*};
 }
 
 /// The bytes of an id in memory.
@@ -99,82 +92,30 @@ fn bytes(id: &Guid) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn interfaces(facts: &mut Facts) {
-    interfaces! { facts:
-        "IND2Overlapped" IID_IND2Overlapped overlapped::OverlappedMethods {
-            "AddRef" = unknown.add_ref, "Release" = unknown.release,
-            "CancelOverlappedRequests" = cancel_overlapped_requests, "GetOverlappedResult" = get_overlapped_result
-        };
-        "IND2Provider" IID_IND2Provider provider::Methods {
-            "AddRef" = unknown.add_ref, "Release" = unknown.release, "QueryAddressList" = query_address_list,
-            "ResolveAddress" = resolve_address, "OpenAdapter" = open_adapter
-        };
-        "IND2Adapter" IID_IND2Adapter adapter::Methods {
-            "AddRef" = unknown.add_ref, "Release" = unknown.release,
-            "CreateOverlappedFile" = create_overlapped_file, "Query" = query,
-            "QueryAddressList" = query_address_list, "CreateCompletionQueue" = create_completion_queue,
-            "CreateMemoryRegion" = create_memory_region, "CreateMemoryWindow" = create_memory_window,
-            "CreateSharedReceiveQueue" = create_shared_receive_queue, "CreateQueuePair" = create_queue_pair,
-            "CreateQueuePairWithSrq" = create_queue_pair_with_srq, "CreateConnector" = create_connector,
-            "CreateListener" = create_listener
-        };
-        "IND2CompletionQueue" IID_IND2CompletionQueue completion_queue::Methods {
-            "AddRef" = overlapped.unknown.add_ref, "Release" = overlapped.unknown.release,
-            "CancelOverlappedRequests" = overlapped.cancel_overlapped_requests,
-            "GetOverlappedResult" = overlapped.get_overlapped_result,
-            "GetNotifyAffinity" = get_notify_affinity, "Resize" = resize, "Notify" = notify,
-            "GetResults" = get_results
-        };
-        "IND2SharedReceiveQueue" IID_IND2SharedReceiveQueue shared_receive_queue::Methods {
-            "AddRef" = overlapped.unknown.add_ref, "Release" = overlapped.unknown.release,
-            "CancelOverlappedRequests" = overlapped.cancel_overlapped_requests,
-            "GetOverlappedResult" = overlapped.get_overlapped_result,
-            "GetNotifyAffinity" = get_notify_affinity, "Modify" = modify, "Notify" = notify, "Receive" = receive
-        };
-        "IND2MemoryRegion" IID_IND2MemoryRegion memory_region::Methods {
-            "AddRef" = overlapped.unknown.add_ref, "Release" = overlapped.unknown.release,
-            "CancelOverlappedRequests" = overlapped.cancel_overlapped_requests,
-            "GetOverlappedResult" = overlapped.get_overlapped_result,
-            "Register" = register, "Deregister" = deregister, "GetLocalToken" = get_local_token,
-            "GetRemoteToken" = get_remote_token
-        };
-        "IND2MemoryWindow" IID_IND2MemoryWindow memory_window::Methods {
-            "AddRef" = unknown.add_ref, "Release" = unknown.release, "GetRemoteToken" = get_remote_token
-        };
-        "IND2QueuePair" IID_IND2QueuePair queue_pair::Methods {
-            "AddRef" = unknown.add_ref, "Release" = unknown.release, "Flush" = flush, "Send" = send,
-            "Receive" = receive, "Bind" = bind, "Invalidate" = invalidate, "Read" = read, "Write" = write
-        };
-        "IND2Connector" IID_IND2Connector connector::Methods {
-            "AddRef" = overlapped.unknown.add_ref, "Release" = overlapped.unknown.release,
-            "CancelOverlappedRequests" = overlapped.cancel_overlapped_requests,
-            "GetOverlappedResult" = overlapped.get_overlapped_result,
-            "Bind" = bind, "Connect" = connect, "CompleteConnect" = complete_connect, "Accept" = accept,
-            "Reject" = reject, "GetReadLimits" = get_read_limits, "GetPrivateData" = get_private_data,
-            "GetLocalAddress" = get_local_address, "GetPeerAddress" = get_peer_address,
-            "NotifyDisconnect" = notify_disconnect, "Disconnect" = disconnect
-        };
-        "IND2Listener" IID_IND2Listener listener::Methods {
-            "AddRef" = overlapped.unknown.add_ref, "Release" = overlapped.unknown.release,
-            "CancelOverlappedRequests" = overlapped.cancel_overlapped_requests,
-            "GetOverlappedResult" = overlapped.get_overlapped_result,
-            "Bind" = bind, "Listen" = listen, "GetLocalAddress" = get_local_address,
-            "GetConnectionRequest" = get_connection_request
-        };
-    }
+/// `create_queue_pair` is `CreateQueuePair` in C.
+fn in_c(method: &str) -> String {
+    method.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The interfaces of `ndendpoint.h`, without the slots of their bases.
-fn extensions(facts: &mut Facts) {
-    extensions! { facts:
-        "INDCompatAdapter" IID_INDCompatAdapter adapter::ExtendedMethods {
-            "CreateSharedEndpoint" = create_shared_endpoint
-        };
-        "INDCompatSharedEndpoint" IID_INDCompatSharedEndpoint shared_endpoint::Methods { "Close" = close };
-        "INDCompatConnector" IID_INDCompatConnector connector::ExtendedMethods {
-            "ConnectWithSharedEndpoint" = connect_with_shared_endpoint
-        };
-        "INDCompatListener" IID_INDCompatListener listener::ExtendedMethods { "Close" = close };
+fn interfaces(facts: &mut Facts) {
+    let all = interfaces::all();
+    // Interfaces of COM are not in the headers of NetworkDirect.
+    for interface in all.iter().filter(|interface| !["IUnknown", "IClassFactory"].contains(&interface.name)) {
+        facts.insert(("ND_IID", interface.name.into()), bytes(interface.id));
+        // The structure of an extension contains that of its base: the headers list its own entries only.
+        let extension = interface.name.starts_with("INDCompat");
+        if !extension {
+            facts.insert(("ND_ENTRIES", interface.name.into()), interface.entries.to_string());
+        }
+        let mut part = Some(interface);
+        while let Some(table) = part {
+            // The first entry is checked with the number of entries.
+            for (method, index) in table.methods.iter().filter(|(method, _)| *method != "query_interface") {
+                let name = format!("{}.{}", interface.name, in_c(method));
+                facts.insert(("ND_ENTRY", name), index.to_string());
+            }
+            part = all.iter().find(|other| !extension && other.vtbl == table.base);
+        }
     }
 }
 
@@ -214,18 +155,40 @@ fn structures(facts: &mut Facts) {
             "dwPageSize" = page_size, "dwNumberOfProcessors" = number_of_processors,
             "dwAllocationGranularity" = allocation_granularity
         };
+        "PROCESS_HEAP_ENTRY" HeapEntry { "wFlags" = flags, "Region" = details };
+        "SYSTEMTIME" SystemTime { "wDayOfWeek" = day_of_week, "wMilliseconds" = milliseconds };
         "MEMORYSTATUSEX" MemoryStatus { "ullTotalPhys" = total_physical };
+        "PROCESS_MEMORY_COUNTERS_EX" MemoryCounters { "WorkingSetSize" = working_set, "PrivateUsage" = private };
+        "TIMECAPS" Capabilities {};
+        "MIB_UNICASTIPADDRESS_ROW" AddressRow {
+            "InterfaceLuid" = luid, "OnLinkPrefixLength" = prefix_length, "DadState" = dad_state,
+            "CreationTimeStamp" = created
+        };
+        "MIB_IPADDRROW" Ipv4Row {};
         "MEMORY_BASIC_INFORMATION" MemoryInformation { "RegionSize" = region_size };
+        "ADDRINFOEXW" AddrInfoEx<u32> { "ai_addr" = address, "ai_next" = next };
+        "TRANSMIT_FILE_BUFFERS" Buffers { "Tail" = tail };
         "WSADATA" WsaData { "lpVendorInfo" = vendor_info, "szDescription" = description };
         "WSAPROTOCOL_INFOW" ProtocolInfo {
             "ProviderId" = provider_id, "iVersion" = version, "szProtocol" = name
         };
         "FILETIME" FileTime {};
+        "CONSOLE_SCREEN_BUFFER_INFO" ScreenBufferInfo {
+            "wAttributes" = attributes, "dwMaximumWindowSize" = largest_window
+        };
         "BY_HANDLE_FILE_INFORMATION" FileInformation {
             "dwVolumeSerialNumber" = volume, "nFileIndexLow" = index_low
         };
-        "CRITICAL_SECTION" CriticalSection {};
+        "FILE_BASIC_INFO" BasicInformation { "FileAttributes" = attributes };
+        "FILE_STANDARD_INFO" StandardInformation { "NumberOfLinks" = links, "Directory" = directory };
+        "FILE_RENAME_INFO" RenameInformation { "RootDirectory" = root, "FileName" = name };
+        "FILE_ID_INFO" IdInformation { "FileId" = file };
+        "CRITICAL_SECTION" CriticalSection {
+            "LockCount" = lock_count, "RecursionCount" = recursion, "OwningThread" = owner,
+            "LockSemaphore" = semaphore, "SpinCount" = spins
+        };
         "SRWLOCK" SrwLock {};
+        "SYNCHRONIZATION_BARRIER" Barrier {};
         "CONDITION_VARIABLE" ConditionVariable {};
         "INIT_ONCE" InitOnce {};
         "SOCKADDR" libc::sockaddr {};
@@ -243,30 +206,31 @@ fn structures(facts: &mut Facts) {
     }
     let high_half = offset_of!(Overlapped, offset) + 4;
     facts.insert(("ND_FIELD", "OVERLAPPED.OffsetHigh".into()), high_half.to_string());
-    // Its size is not that of Windows: the name is of wide characters.
+    // Its size differs from Windows, as the name has wide characters.
     facts.remove(&("ND_SIZE", "WSAPROTOCOL_INFOW".into()));
 }
 
 fn values(facts: &mut Facts) {
     values! { facts:
         "ND_VERSION_2" = VERSION_2,
-        "ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED" = adapter_flags::IN_ORDER_DMA,
-        "ND_ADAPTER_FLAG_MULTI_ENGINE_SUPPORTED" = adapter_flags::MULTI_ENGINE,
-        "ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED" = adapter_flags::CQ_RESIZE,
-        "ND_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED" = adapter_flags::LOOPBACK,
-        "ND_MR_FLAG_ALLOW_LOCAL_WRITE" = mr_flags::ALLOW_LOCAL_WRITE,
-        "ND_MR_FLAG_ALLOW_REMOTE_READ" = mr_flags::ALLOW_REMOTE_READ,
-        "ND_MR_FLAG_ALLOW_REMOTE_WRITE" = mr_flags::REMOTE_WRITE_BIT | mr_flags::ALLOW_LOCAL_WRITE,
-        "ND_MR_FLAG_RDMA_READ_SINK" = mr_flags::RDMA_READ_SINK,
-        "ND_OP_FLAG_SILENT_SUCCESS" = op_flags::SILENT_SUCCESS,
-        "ND_OP_FLAG_READ_FENCE" = op_flags::READ_FENCE,
-        "ND_OP_FLAG_SEND_AND_SOLICIT_EVENT" = op_flags::SOLICIT,
-        "ND_OP_FLAG_ALLOW_READ" = op_flags::ALLOW_READ,
-        "ND_OP_FLAG_ALLOW_WRITE" = op_flags::ALLOW_WRITE,
-        "ND_OP_FLAG_INLINE" = op_flags::INLINE,
+        "ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED" = AdapterFlags::IN_ORDER_DMA.bits(),
+        "ND_ADAPTER_FLAG_MULTI_ENGINE_SUPPORTED" = AdapterFlags::MULTI_ENGINE.bits(),
+        "ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED" = AdapterFlags::CQ_RESIZE.bits(),
+        "ND_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED" = AdapterFlags::LOOPBACK.bits(),
+        "ND_MR_FLAG_ALLOW_LOCAL_WRITE" = RegionFlags::ALLOW_LOCAL_WRITE.bits(),
+        "ND_MR_FLAG_ALLOW_REMOTE_READ" = RegionFlags::ALLOW_REMOTE_READ.bits(),
+        "ND_MR_FLAG_ALLOW_REMOTE_WRITE" = RegionFlags::ALLOW_REMOTE_WRITE.bits(),
+        "ND_MR_FLAG_RDMA_READ_SINK" = RegionFlags::RDMA_READ_SINK.bits(),
+        "ND_OP_FLAG_SILENT_SUCCESS" = RequestFlags::SILENT_SUCCESS.bits(),
+        "ND_OP_FLAG_READ_FENCE" = RequestFlags::READ_FENCE.bits(),
+        "ND_OP_FLAG_SEND_AND_SOLICIT_EVENT" = RequestFlags::SOLICIT.bits(),
+        "ND_OP_FLAG_ALLOW_READ" = RequestFlags::ALLOW_READ.bits(),
+        "ND_OP_FLAG_ALLOW_WRITE" = RequestFlags::ALLOW_WRITE.bits(),
+        "ND_OP_FLAG_INLINE" = RequestFlags::INLINE.bits(),
         "ND_CQ_NOTIFY_ERRORS" = NotifyType::Errors,
         "ND_CQ_NOTIFY_ANY" = NotifyType::Any,
         "ND_CQ_NOTIFY_SOLICITED" = NotifyType::Solicited,
+        "ND_QUERY_EXCLUDE_EMULATOR_ADDRESSES" = helper::EXCLUDE_EMULATOR,
         "ND_QUERY_EXCLUDE_NDv2_ADDRESSES" = helper::EXCLUDE_ND2,
         "Nd2RequestTypeReceive" = RequestType::Receive,
         "Nd2RequestTypeSend" = RequestType::Send,
@@ -275,7 +239,7 @@ fn values(facts: &mut Facts) {
         "Nd2RequestTypeRead" = RequestType::Read,
         "Nd2RequestTypeWrite" = RequestType::Write,
     }
-    // Others than `ND_*` are not in `ndstatus.h`.
+    // Only `ND_*` names are in `ndstatus.h`.
     for status in Status::NAMED {
         let name = status.name().filter(|name| name.starts_with("ND_"));
         facts.extend(name.map(|name| (("ND_VALUE", name.into()), (status.0 as u32).to_string())));
@@ -287,16 +251,17 @@ fn rust_and_the_headers_agree_in_every_fact() {
     let headers = facts_of_the_headers();
     let mut rust = Facts::new();
     interfaces(&mut rust);
-    extensions(&mut rust);
     structures(&mut rust);
     values(&mut rust);
     for (what, value) in &rust {
         assert_eq!(headers.get(what), Some(value), "{what:?}: headers, Rust");
     }
     let only: Vec<_> = IN_HEADERS_ONLY.iter().flat_map(|names| names.split(' ')).collect();
-    for (what, value) in headers.iter().filter(|(what, _)| !rust.contains_key(what)) {
-        assert!(only.contains(&subject(&what.1)), "Rust has nothing for {what:?} = {value}");
-    }
+    let missing: Vec<_> = headers
+        .iter()
+        .filter(|(what, _)| !rust.contains_key(what) && !only.contains(&subject(&what.1)))
+        .collect();
+    assert!(missing.is_empty(), "Rust has nothing for {missing:?}");
     for name in &only {
         assert!(headers.keys().any(|what| subject(&what.1) == *name), "{name} is not in abi.def");
     }

@@ -1,14 +1,16 @@
-//! `IND2Adapter`.
+//! `IND2Adapter`, and its extension `INDCompatAdapter`.
 
 use crate::address;
-use crate::com::{HResult, Hold, Interface, Object, Table, UnknownMethods, boundary};
+use crate::com::{Guid, HResult, Interface, Object, Out, Pointer, Table, This};
 use crate::completion_queue::CompletionQueue;
 use crate::connector::Connector;
-use crate::guid::{Guid, IID_IND2Adapter, IID_INDCompatAdapter};
+use crate::interfaces::{
+    IID_IND2Adapter, IID_INDCompatAdapter, IND2Adapter, INDCompatAdapter, INDCompatAdapterVtbl,
+};
 use crate::listener::Listener;
 use crate::memory_region::MemoryRegion;
 use crate::memory_window::MemoryWindow;
-use crate::provider::Provider;
+use crate::object::Reference;
 use crate::queue_pair::QueuePair;
 use crate::shared_endpoint::SharedEndpoint;
 use crate::shared_receive_queue::SharedReceiveQueue;
@@ -21,120 +23,67 @@ use win32::io::File;
 use win32::object::RawHandle;
 
 pub(crate) struct Adapter {
-    pub engine: Arc<ndcompat::Adapter>,
-    /// Adapters keep their provider: `Release` on it tells so, and programs look.
-    pub _provider: Option<Hold<Provider>>,
+    engine: Arc<ndcompat::Adapter>,
+    /// An object that the adapter keeps alive: its provider.
+    _keep_alive: Option<Box<dyn Send + Sync>>,
 }
 
-type Create = unsafe extern "C" fn(*mut c_void, *const Guid, RawHandle, *mut *mut c_void) -> HResult;
-
-#[repr(C)]
-pub(crate) struct Methods {
-    pub unknown: UnknownMethods,
-    pub create_overlapped_file: unsafe extern "C" fn(*mut c_void, *mut RawHandle) -> HResult,
-    pub query: unsafe extern "C" fn(*mut c_void, *mut AdapterInfo, *mut u32) -> HResult,
-    pub query_address_list: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    pub create_completion_queue:
-        unsafe extern "C" fn(*mut c_void, *const Guid, RawHandle, u32, u16, u64, *mut *mut c_void) -> HResult,
-    pub create_memory_region: Create,
-    pub create_memory_window: unsafe extern "C" fn(*mut c_void, *const Guid, *mut *mut c_void) -> HResult,
-    pub create_shared_receive_queue: unsafe extern "C" fn(
-        *mut c_void,
-        *const Guid,
-        RawHandle,
-        u32,
-        u32,
-        u32,
-        u16,
-        u64,
-        *mut *mut c_void,
-    ) -> HResult,
-    pub create_queue_pair: CreateQueuePair,
-    pub create_queue_pair_with_srq: CreateQueuePairWithSrq,
-    pub create_connector: Create,
-    pub create_listener: Create,
+impl Adapter {
+    /// Creates the object. `keep_alive` is dropped with it.
+    pub(crate) fn new(engine: Arc<ndcompat::Adapter>, keep_alive: Option<Box<dyn Send + Sync>>) -> Adapter {
+        Adapter { engine, _keep_alive: keep_alive }
+    }
 }
-
-/// The slots of `INDCompatAdapter` (`ndendpoint.h`): those of the base come first.
-#[repr(C)]
-pub(crate) struct ExtendedMethods {
-    pub base: Methods,
-    pub create_shared_endpoint: unsafe extern "C" fn(
-        *mut c_void,
-        *const Guid,
-        RawHandle,
-        *const c_void,
-        u32,
-        *mut *mut c_void,
-    ) -> HResult,
-}
-
-type CreateQueuePair = unsafe extern "C" fn(
-    *mut c_void,
-    *const Guid,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    u32,
-    u32,
-    u32,
-    u32,
-    u32,
-    *mut *mut c_void,
-) -> HResult;
-type CreateQueuePairWithSrq = unsafe extern "C" fn(
-    *mut c_void,
-    *const Guid,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    u32,
-    u32,
-    u32,
-    *mut *mut c_void,
-) -> HResult;
 
 impl Interface for Adapter {
-    type Methods = ExtendedMethods;
-    const TABLE: &'static Table<ExtendedMethods> = &Table::new(ExtendedMethods {
-        base: Methods {
-            unknown: Object::<Self>::UNKNOWN,
-            create_overlapped_file,
-            query,
-            query_address_list,
-            create_completion_queue,
-            create_memory_region,
-            create_memory_window,
-            create_shared_receive_queue,
-            create_queue_pair,
-            create_queue_pair_with_srq,
-            create_connector,
-            create_listener,
-        },
-        create_shared_endpoint,
-    });
+    type Vtbl = INDCompatAdapterVtbl;
     const IDS: &'static [&'static Guid] = &[&IID_IND2Adapter, &IID_INDCompatAdapter];
+
+    fn table() -> &'static Table<Self> {
+        static TABLE: Table<Adapter> = Table::new();
+        &TABLE
+    }
 }
 
-unsafe fn inner<'a>(this: *mut c_void) -> &'a Arc<ndcompat::Adapter> {
-    // SAFETY: C callers pass the object itself.
-    unsafe { &Object::<Adapter>::inner(this).engine }
-}
-
-/// The file behind a handle that `CreateOverlappedFile` gave.
+/// The file of a handle that `CreateOverlappedFile` has returned.
 fn file(handle: RawHandle) -> ndcompat::Result<Arc<File>> {
     File::from_handle(handle).ok_or(Status::INVALID_HANDLE)
 }
 
-unsafe extern "C" fn create_overlapped_file(this: *mut c_void, out: *mut RawHandle) -> HResult {
-    // SAFETY: the object itself; the result is valid or null.
-    boundary(|| unsafe {
-        let Some(out) = out.as_mut() else { return Status::INVALID_PARAMETER_1.0 };
-        match inner(this).create_overlapped_file() {
+/// The completion queue of an interface pointer; otherwise the error `status`.
+///
+/// # Safety
+/// `queue` must be null or an interface pointer.
+unsafe fn completion_queue(
+    queue: Pointer,
+    status: Status,
+) -> ndcompat::Result<Arc<ndcompat::CompletionQueue>> {
+    // SAFETY: the caller passes an interface pointer, or null.
+    let queue: Reference<CompletionQueue> = unsafe { Object::find(queue) }.ok_or(status)?;
+    Ok(queue.0.clone())
+}
+
+/// A configuration of a queue pair that completes its requests on these completion queues; the rest is the default.
+///
+/// # Safety
+/// Both must be null or interface pointers.
+unsafe fn on_queues(receive: Pointer, initiator: Pointer) -> ndcompat::Result<QueuePairConfig> {
+    // SAFETY: the caller passes an interface pointer, or null.
+    let receive = unsafe { completion_queue(receive, Status::INVALID_PARAMETER_2)? };
+    // SAFETY: the caller passes an interface pointer, or null.
+    let initiator = unsafe { completion_queue(initiator, Status::INVALID_PARAMETER_3)? };
+    let config = QueuePairConfig::new(&receive);
+    Ok(QueuePairConfig { initiator_completion_queue: initiator, ..config })
+}
+
+impl IND2Adapter for Adapter {
+    unsafe fn create_overlapped_file(this: This<Self>, out: *mut RawHandle) -> HResult {
+        // SAFETY: C callers pass a valid result pointer, or null.
+        let Some(out) = (unsafe { out.as_mut() }) else { return Status::INVALID_PARAMETER_1.0 };
+        match this.engine.create_overlapped_file() {
             Ok(file) => {
                 *out = file.handle();
-                // There is a limit to handles, too.
+                // Null if the handle table is full.
                 if *out == RawHandle::NULL { Status::NO_MEMORY.0 } else { Status::SUCCESS.0 }
             }
             Err(status) => {
@@ -142,150 +91,126 @@ unsafe extern "C" fn create_overlapped_file(this: *mut c_void, out: *mut RawHand
                 status.0
             }
         }
-    })
-}
+    }
 
-/// The version in the caller's structure is not looked at: programs leave it at 1, or uninitialised.
-unsafe extern "C" fn query(this: *mut c_void, out: *mut AdapterInfo, length: *mut u32) -> HResult {
-    // SAFETY: the object itself; the buffer is the caller's promise.
-    boundary(|| unsafe {
-        match inner(this).info() {
-            Ok(info) => address::give(
-                ptr::from_ref(&info).cast(),
-                size_of::<AdapterInfo>() as u32,
-                out.cast(),
-                length,
-            ),
-            Err(status) => status.0,
-        }
-    })
-}
+    // `InfoVersion` of the caller's structure is ignored: programs set it to 1, or leave it uninitialized.
+    unsafe fn query(this: This<Self>, out: *mut AdapterInfo, length: *mut u32) -> HResult {
+        let info = match this.engine.info() {
+            Ok(info) => info,
+            Err(status) => return status.0,
+        };
+        let size = size_of::<AdapterInfo>() as u32;
+        // SAFETY: C callers pass a buffer of `*length` bytes and its length, or null.
+        unsafe { address::give(ptr::from_ref(&info).cast(), size, out.cast(), length) }
+    }
 
-unsafe extern "C" fn query_address_list(this: *mut c_void, out: *mut c_void, length: *mut u32) -> HResult {
-    // SAFETY: the object itself; the buffer is the caller's promise.
-    boundary(|| unsafe { address::query_list(inner(this).addresses(), out, length) })
-}
+    unsafe fn query_address_list(this: This<Self>, out: Pointer, length: *mut u32) -> HResult {
+        // SAFETY: C callers pass a buffer of `*length` bytes and its length, or null.
+        unsafe { address::query_list(this.engine.addresses(), out, length) }
+    }
 
-unsafe extern "C" fn create_completion_queue(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    depth: u32,
-    group: u16,
-    affinity: u64,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || {
-            inner(this)
-                .create_completion_queue(&file(handle)?, depth, (group, affinity))
-                .map(CompletionQueue::new)
-        })
-    })
-}
+    unsafe fn create_completion_queue(
+        this: This<Self>,
+        iid: *const Guid,
+        handle: RawHandle,
+        depth: u32,
+        group: u16,
+        affinity: usize,
+        out: Out,
+    ) -> HResult {
+        let make = || {
+            let affinity = (group, affinity as u64);
+            let queue = this.engine.create_completion_queue(&file(handle)?, depth, affinity)?;
+            Ok(CompletionQueue::new(queue))
+        };
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 
-unsafe extern "C" fn create_memory_region(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: as above.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || inner(this).create_memory_region(&file(handle)?).map(MemoryRegion))
-    })
-}
+    unsafe fn create_memory_region(
+        this: This<Self>,
+        iid: *const Guid,
+        handle: RawHandle,
+        out: Out,
+    ) -> HResult {
+        let make = || this.engine.create_memory_region(&file(handle)?).map(MemoryRegion);
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 
-unsafe extern "C" fn create_memory_window(
-    this: *mut c_void,
-    iid: *const Guid,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: as above.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || inner(this).create_memory_window().map(MemoryWindow))
-    })
-}
+    unsafe fn create_memory_window(this: This<Self>, iid: *const Guid, out: Out) -> HResult {
+        let make = || this.engine.create_memory_window().map(MemoryWindow);
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 
-#[allow(clippy::too_many_arguments)] // the SPI's signature
-unsafe extern "C" fn create_shared_receive_queue(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    depth: u32,
-    max_sge: u32,
-    threshold: u32,
-    group: u16,
-    affinity: u64,
-    out: *mut *mut c_void,
-) -> HResult {
-    let config = SharedReceiveQueueConfig { depth, max_sge, threshold, affinity: (group, affinity) };
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || {
-            inner(this).create_shared_receive_queue(&file(handle)?, config).map(SharedReceiveQueue)
-        })
-    })
-}
+    unsafe fn create_shared_receive_queue(
+        this: This<Self>,
+        iid: *const Guid,
+        handle: RawHandle,
+        depth: u32,
+        max_sge: u32,
+        threshold: u32,
+        group: u16,
+        affinity: usize,
+        out: Out,
+    ) -> HResult {
+        let affinity = (group, affinity as u64);
+        let config = SharedReceiveQueueConfig { depth, max_sge, threshold, affinity };
+        let make = || this.engine.create_shared_receive_queue(&file(handle)?, config).map(SharedReceiveQueue);
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 
-#[allow(clippy::too_many_arguments)] // the SPI's signature
-unsafe extern "C" fn create_queue_pair(
-    this: *mut c_void,
-    iid: *const Guid,
-    receive_completion_queue: *mut c_void,
-    initiator_completion_queue: *mut c_void,
-    context: *mut c_void,
-    receive_queue_depth: u32,
-    initiator_queue_depth: u32,
-    max_receive_sge: u32,
-    max_initiator_sge: u32,
-    inline_data_size: u32,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || {
-            let receive = Object::<CompletionQueue>::find(receive_completion_queue);
-            let initiator = Object::<CompletionQueue>::find(initiator_completion_queue);
+    unsafe fn create_queue_pair(
+        this: This<Self>,
+        iid: *const Guid,
+        receive_queue: Pointer,
+        initiator_queue: Pointer,
+        context: Pointer,
+        receive_queue_depth: u32,
+        initiator_queue_depth: u32,
+        max_receive_sge: u32,
+        max_initiator_sge: u32,
+        inline_data_size: u32,
+        out: Out,
+    ) -> HResult {
+        let make = || {
+            // SAFETY: C callers pass interface pointers, or null.
+            let on = unsafe { on_queues(receive_queue, initiator_queue)? };
             let config = QueuePairConfig {
-                receive_completion_queue: receive.ok_or(Status::INVALID_PARAMETER_2)?.0.clone(),
-                initiator_completion_queue: initiator.ok_or(Status::INVALID_PARAMETER_3)?.0.clone(),
                 context: context as u64,
-                shared_receive_queue: None,
                 receive_queue_depth,
                 initiator_queue_depth,
                 max_receive_sge,
                 max_initiator_sge,
                 inline_data_size,
+                ..on
             };
-            inner(this).create_queue_pair(config).map(QueuePair::new)
-        })
-    })
-}
+            this.engine.create_queue_pair(config).map(QueuePair::new)
+        };
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 
-#[allow(clippy::too_many_arguments)] // the SPI's signature
-unsafe extern "C" fn create_queue_pair_with_srq(
-    this: *mut c_void,
-    iid: *const Guid,
-    receive_completion_queue: *mut c_void,
-    initiator_completion_queue: *mut c_void,
-    shared_receive_queue: *mut c_void,
-    context: *mut c_void,
-    initiator_queue_depth: u32,
-    max_initiator_sge: u32,
-    inline_data_size: u32,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || {
-            let receive = Object::<CompletionQueue>::find(receive_completion_queue);
-            let initiator = Object::<CompletionQueue>::find(initiator_completion_queue);
-            let shared = Object::<SharedReceiveQueue>::find(shared_receive_queue);
+    unsafe fn create_queue_pair_with_srq(
+        this: This<Self>,
+        iid: *const Guid,
+        receive_queue: Pointer,
+        initiator_queue: Pointer,
+        shared_queue: Pointer,
+        context: Pointer,
+        initiator_queue_depth: u32,
+        max_initiator_sge: u32,
+        inline_data_size: u32,
+        out: Out,
+    ) -> HResult {
+        let make = || {
+            // SAFETY: C callers pass interface pointers, or null.
+            let on = unsafe { on_queues(receive_queue, initiator_queue)? };
+            // SAFETY: C callers pass an interface pointer, or null.
+            let shared = unsafe { Object::<SharedReceiveQueue>::find(shared_queue) };
             let config = QueuePairConfig {
-                receive_completion_queue: receive.ok_or(Status::INVALID_PARAMETER_2)?.0.clone(),
-                initiator_completion_queue: initiator.ok_or(Status::INVALID_PARAMETER_3)?.0.clone(),
                 context: context as u64,
                 shared_receive_queue: Some(shared.ok_or(Status::INVALID_PARAMETER_4)?.0.clone()),
                 receive_queue_depth: 0,
@@ -293,49 +218,42 @@ unsafe extern "C" fn create_queue_pair_with_srq(
                 max_receive_sge: 0,
                 max_initiator_sge,
                 inline_data_size,
+                ..on
             };
-            inner(this).create_queue_pair(config).map(QueuePair::new)
-        })
-    })
+            this.engine.create_queue_pair(config).map(QueuePair::new)
+        };
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
+
+    unsafe fn create_connector(this: This<Self>, iid: *const Guid, handle: RawHandle, out: Out) -> HResult {
+        let make = || this.engine.create_connector(&file(handle)?).map(Connector);
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
+
+    unsafe fn create_listener(this: This<Self>, iid: *const Guid, handle: RawHandle, out: Out) -> HResult {
+        let make = || this.engine.create_listener(&file(handle)?).map(Listener);
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 }
 
-unsafe extern "C" fn create_connector(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || inner(this).create_connector(&file(handle)?).map(Connector))
-    })
-}
-
-unsafe extern "C" fn create_listener(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: as above.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || inner(this).create_listener(&file(handle)?).map(Listener))
-    })
-}
-
-unsafe extern "C" fn create_shared_endpoint(
-    this: *mut c_void,
-    iid: *const Guid,
-    handle: RawHandle,
-    address: *const c_void,
-    length: u32,
-    out: *mut *mut c_void,
-) -> HResult {
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        Object::hand_out(iid, out, || {
-            let address = address::read(address, length as usize)?;
-            inner(this).create_shared_endpoint(&file(handle)?, address).map(SharedEndpoint)
-        })
-    })
+impl INDCompatAdapter for Adapter {
+    unsafe fn create_shared_endpoint(
+        this: This<Self>,
+        iid: *const Guid,
+        handle: RawHandle,
+        address: *const c_void,
+        length: u32,
+        out: Out,
+    ) -> HResult {
+        let make = || {
+            // SAFETY: C callers pass an address of `length` bytes, or null.
+            let address = unsafe { address::read(address, length as usize)? };
+            this.engine.create_shared_endpoint(&file(handle)?, address).map(SharedEndpoint)
+        };
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        unsafe { Object::hand_out(iid, out, make) }
+    }
 }

@@ -1,11 +1,12 @@
 //! `IND2CompletionQueue`.
 
-use crate::com::{HResult, Interface, Object, Table, boundary, status};
-use crate::guid::{Guid, IID_IND2CompletionQueue, IID_IND2Overlapped};
-use crate::overlapped::{OverlappedInterface, OverlappedMethods};
+use crate::com::{Guid, HResult, Interface, Table, This, status};
+use crate::interfaces::{
+    IID_IND2CompletionQueue, IID_IND2Overlapped, IND2CompletionQueue, IND2CompletionQueueVtbl,
+};
+use crate::overlapped::{Requests, give_affinity};
 use ndcompat::types::{Completion, NotifyType};
 use ndcompat::{Reaper, ResultRoom, Status};
-use std::ffi::c_void;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
@@ -18,32 +19,17 @@ impl CompletionQueue {
     }
 }
 
-#[repr(C)]
-pub(crate) struct Methods {
-    pub overlapped: OverlappedMethods,
-    pub get_notify_affinity: unsafe extern "C" fn(*mut c_void, *mut u16, *mut u64) -> HResult,
-    pub resize: unsafe extern "C" fn(*mut c_void, u32) -> HResult,
-    pub notify: unsafe extern "C" fn(*mut c_void, u32, *mut Overlapped) -> HResult,
-    pub get_results: unsafe extern "C" fn(*mut c_void, *mut Completion, u32) -> u32,
-}
-
 impl Interface for CompletionQueue {
-    type Methods = Methods;
-    const TABLE: &'static Table<Methods> = &Table::new(Methods {
-        overlapped: Object::<Self>::OVERLAPPED,
-        get_notify_affinity,
-        resize,
-        notify,
-        get_results,
-    });
+    type Vtbl = IND2CompletionQueueVtbl;
     const IDS: &'static [&'static Guid] = &[&IID_IND2CompletionQueue, &IID_IND2Overlapped];
 
-    fn released(&self) {
-        self.0.cancel();
+    fn table() -> &'static Table<Self> {
+        static TABLE: Table<CompletionQueue> = Table::new();
+        &TABLE
     }
 }
 
-impl OverlappedInterface for CompletionQueue {
+impl Requests for CompletionQueue {
     fn file(&self) -> &File {
         self.0.file()
     }
@@ -53,57 +39,46 @@ impl OverlappedInterface for CompletionQueue {
     }
 }
 
-#[inline(always)]
-unsafe fn inner<'a>(this: *mut c_void) -> &'a ndcompat::CompletionQueue {
-    // SAFETY: C callers pass the object itself.
-    unsafe { &Object::<CompletionQueue>::inner(this).0 }
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        self.0.cancel();
+        self.0.requests().wait_for_none();
+    }
 }
 
-unsafe extern "C" fn get_notify_affinity(this: *mut c_void, group: *mut u16, affinity: *mut u64) -> HResult {
-    // SAFETY: C callers pass valid pointers or null.
-    let (Some(group), Some(affinity)) = (unsafe { group.as_mut() }, unsafe { affinity.as_mut() }) else {
-        return Status::INVALID_PARAMETER.0;
-    };
-    // SAFETY: the object itself.
-    boundary(|| match unsafe { inner(this) }.notify_affinity() {
-        Ok(told) => {
-            (*group, *affinity) = told;
-            Status::SUCCESS.0
+impl IND2CompletionQueue for CompletionQueue {
+    unsafe fn get_notify_affinity(this: This<Self>, group: *mut u16, affinity: *mut usize) -> HResult {
+        // SAFETY: C callers pass valid result pointers, or null.
+        unsafe { give_affinity(|| this.0.notify_affinity(), group, affinity) }
+    }
+
+    unsafe fn resize(this: This<Self>, depth: u32) -> HResult {
+        status(this.0.resize(depth))
+    }
+
+    unsafe fn notify(this: This<Self>, kind: u32, ov: *mut Overlapped) -> HResult {
+        let kind = match kind {
+            0 => NotifyType::Errors,
+            1 => NotifyType::Any,
+            2 => NotifyType::Solicited,
+            _ => return Status::INVALID_PARAMETER_1.0,
+        };
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_2.0;
         }
-        Err(status) => status.0,
-    })
-}
-
-unsafe extern "C" fn resize(this: *mut c_void, depth: u32) -> HResult {
-    // SAFETY: the object itself.
-    boundary(|| status(unsafe { inner(this) }.resize(depth)))
-}
-
-unsafe extern "C" fn notify(this: *mut c_void, kind: u32, ov: *mut Overlapped) -> HResult {
-    let kind = match kind {
-        0 => NotifyType::Errors,
-        1 => NotifyType::Any,
-        2 => NotifyType::Solicited,
-        _ => return Status::INVALID_PARAMETER_1.0,
-    };
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_2.0;
-    }
-    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| {
-        // A reference of the call's own: the request may complete, and the program release the queue on another thread,
-        // before the call is back.
-        // SAFETY: as above.
-        let queue = unsafe { Object::<CompletionQueue>::inner(this) }.0.clone();
-        // SAFETY: as above.
+        // Holds a reference during the call: before it returns, the request may complete and another thread may release the
+        // queue.
+        let queue = this.0.clone();
+        // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
         unsafe { queue.notify(kind, ov) }.0
-    })
-}
-
-unsafe extern "C" fn get_results(this: *mut c_void, results: *mut Completion, count: u32) -> u32 {
-    if results.is_null() {
-        return 0;
     }
-    // SAFETY: the object itself, which keeps the queue; the array is the caller's.
-    unsafe { Object::<CompletionQueue>::inner(this).1.results(ResultRoom::new(results, count)) as u32 }
+
+    #[inline(always)]
+    unsafe fn get_results(this: This<Self>, results: *mut Completion, count: u32) -> u32 {
+        if results.is_null() {
+            return 0;
+        }
+        // SAFETY: the object keeps the queue alive; C callers pass an array of `count` results.
+        unsafe { this.1.results(ResultRoom::new(results, count)) as u32 }
+    }
 }

@@ -1,13 +1,17 @@
-//! `IND2Connector`.
+//! `IND2Connector`, and its extension `INDCompatConnector`.
 
 use crate::address;
-use crate::com::{HResult, Interface, Object, Table, boundary, pending, status};
-use crate::guid::{Guid, IID_IND2Connector, IID_IND2Overlapped, IID_INDCompatConnector};
-use crate::overlapped::{OverlappedInterface, OverlappedMethods};
+use crate::com::{Guid, HResult, Interface, Object, Pointer, Table, This, pending, status};
+use crate::interfaces::{
+    IID_IND2Connector, IID_IND2Overlapped, IID_INDCompatConnector, IND2Connector, INDCompatConnector,
+    INDCompatConnectorVtbl,
+};
+use crate::object::Reference;
+use crate::overlapped::Requests;
 use crate::queue_pair::QueuePair;
 use crate::shared_endpoint::SharedEndpoint;
-use ndcompat::Status;
 use ndcompat::connector::Offer;
+use ndcompat::{Result, Status};
 use std::ffi::c_void;
 use std::slice;
 use std::sync::Arc;
@@ -15,219 +19,183 @@ use win32::io::{File, Overlapped};
 
 pub(crate) struct Connector(pub Arc<ndcompat::Connector>);
 
-#[repr(C)]
-pub(crate) struct Methods {
-    pub overlapped: OverlappedMethods,
-    pub bind: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
-    pub connect: Connect,
-    pub complete_connect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    pub accept: Accept,
-    pub reject: unsafe extern "C" fn(*mut c_void, *const c_void, u32) -> HResult,
-    pub get_read_limits: unsafe extern "C" fn(*mut c_void, *mut u32, *mut u32) -> HResult,
-    pub get_private_data: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    pub get_local_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    pub get_peer_address: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> HResult,
-    pub notify_disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    pub disconnect: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-}
-
-/// The slots of `INDCompatConnector` (`ndendpoint.h`): those of the base come first.
-#[repr(C)]
-pub(crate) struct ExtendedMethods {
-    pub base: Methods,
-    pub connect_with_shared_endpoint: ConnectWithSharedEndpoint,
-}
-
-type Connect = unsafe extern "C" fn(
-    *mut c_void,
-    *mut c_void,
-    *const c_void,
-    u32,
-    u32,
-    u32,
-    *const c_void,
-    u32,
-    *mut Overlapped,
-) -> HResult;
-type ConnectWithSharedEndpoint = unsafe extern "C" fn(
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *const c_void,
-    u32,
-    u32,
-    u32,
-    *const c_void,
-    u32,
-    *mut Overlapped,
-) -> HResult;
-type Accept =
-    unsafe extern "C" fn(*mut c_void, *mut c_void, u32, u32, *const c_void, u32, *mut Overlapped) -> HResult;
-
-impl Interface for Connector {
-    type Methods = ExtendedMethods;
-    const TABLE: &'static Table<ExtendedMethods> = &Table::new(ExtendedMethods {
-        base: Methods {
-            overlapped: Object::<Self>::OVERLAPPED,
-            bind,
-            connect,
-            complete_connect,
-            accept,
-            reject,
-            get_read_limits,
-            get_private_data,
-            get_local_address,
-            get_peer_address,
-            notify_disconnect,
-            disconnect,
-        },
-        connect_with_shared_endpoint,
-    });
-    const IDS: &'static [&'static Guid] = &[&IID_IND2Connector, &IID_IND2Overlapped, &IID_INDCompatConnector];
-
-    fn released(&self) {
-        self.0.close();
+impl Connector {
+    /// Returns a reference for the time of a call: before it returns, the request may complete and another thread may
+    /// release the object.
+    fn engine(&self) -> Arc<ndcompat::Connector> {
+        self.0.clone()
     }
 }
 
-impl OverlappedInterface for Connector {
+impl Interface for Connector {
+    type Vtbl = INDCompatConnectorVtbl;
+    const IDS: &'static [&'static Guid] = &[&IID_IND2Connector, &IID_IND2Overlapped, &IID_INDCompatConnector];
+
+    fn table() -> &'static Table<Self> {
+        static TABLE: Table<Connector> = Table::new();
+        &TABLE
+    }
+}
+
+impl Requests for Connector {
     fn file(&self) -> &File {
         self.0.file()
     }
 
     fn cancel(&self) {
-        self.0.clone().cancel();
+        self.engine().cancel();
     }
 }
 
-/// A reference of the call's own: the request it starts may complete, and the program release the object on another
-/// thread, before the call is back.
-unsafe fn inner(this: *mut c_void) -> Arc<ndcompat::Connector> {
-    // SAFETY: C callers pass the object itself.
-    unsafe { Object::<Connector>::inner(this) }.0.clone()
-}
-
-/// Private data a caller passed; `None` for a length without data.
-unsafe fn private_data<'a>(data: *const c_void, length: u32) -> Option<&'a [u8]> {
-    if data.is_null() {
-        return if length == 0 { Some(&[]) } else { None };
+impl Drop for Connector {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.requests().wait_for_none();
     }
-    // SAFETY: the caller's array.
-    Some(unsafe { slice::from_raw_parts(data.cast(), length as usize) })
 }
 
-unsafe extern "C" fn bind(this: *mut c_void, address: *const c_void, length: u32) -> HResult {
-    // SAFETY: the object itself; the address is the caller's promise.
-    boundary(|| unsafe {
-        status(address::read(address, length as usize).and_then(|address| inner(this).bind(address)))
-    })
+/// The private data of a caller; null for none.
+///
+/// # Safety
+/// `data` must be null, or valid for reads of `length` bytes while the result is used.
+unsafe fn private_data<'a>(data: *const c_void, length: u32) -> Result<&'a [u8]> {
+    match (data.is_null(), length) {
+        (true, 0) => Ok(&[]),
+        (true, _) => Err(Status::ACCESS_VIOLATION),
+        // SAFETY: the caller says that `length` bytes are readable.
+        _ => Ok(unsafe { slice::from_raw_parts(data.cast(), length as usize) }),
+    }
 }
 
-unsafe extern "C" fn connect(
-    this: *mut c_void,
-    queue_pair: *mut c_void,
-    destination: *const c_void,
-    destination_length: u32,
+/// What `Connect` and `Accept` propose to the peer.
+///
+/// # Safety
+/// As [`private_data`].
+unsafe fn offer<'a>(
     inbound_read_limit: u32,
     outbound_read_limit: u32,
     data: *const c_void,
-    data_length: u32,
-    ov: *mut Overlapped,
-) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_8.0;
+    length: u32,
+) -> Result<Offer<'a>> {
+    // SAFETY: the caller says that `length` bytes are readable while the result is used, or passes null.
+    let private_data = unsafe { private_data(data, length)? };
+    Ok(Offer { inbound_read_limit, outbound_read_limit, private_data })
+}
+
+/// The queue pair of an interface pointer, which is the first parameter.
+///
+/// # Safety
+/// `queue_pair` must be null or an interface pointer.
+unsafe fn queue_pair(queue_pair: Pointer) -> Result<Reference<QueuePair>> {
+    // SAFETY: the caller passes an interface pointer, or null.
+    unsafe { Object::find(queue_pair) }.ok_or(Status::INVALID_PARAMETER_1)
+}
+
+impl IND2Connector for Connector {
+    unsafe fn bind(this: This<Self>, address: *const c_void, length: u32) -> HResult {
+        // SAFETY: C callers pass an address of `length` bytes, or null.
+        let address = unsafe { address::read(address, length as usize) };
+        status(address.and_then(|address| this.engine().bind(address)))
     }
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        let Some(queue_pair) = Object::<QueuePair>::find(queue_pair) else {
-            return Status::INVALID_PARAMETER_1.0;
+
+    unsafe fn connect(
+        this: This<Self>,
+        queue_pair: Pointer,
+        address: *const c_void,
+        length: u32,
+        inbound_read_limit: u32,
+        outbound_read_limit: u32,
+        data: *const c_void,
+        data_length: u32,
+        ov: *mut Overlapped,
+    ) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_8.0;
+        }
+        let begin = || {
+            // SAFETY: C callers pass an interface pointer, or null.
+            let queue_pair = unsafe { self::queue_pair(queue_pair)? };
+            // SAFETY: C callers pass private data of this length, or null; it is used during the call.
+            let offer = unsafe { offer(inbound_read_limit, outbound_read_limit, data, data_length)? };
+            // SAFETY: C callers pass an address of `length` bytes, or null.
+            let destination = unsafe { address::read(address, length as usize)? };
+            // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+            unsafe { this.engine().connect(&queue_pair.0, destination, offer, ov) }
         };
-        let Some(private_data) = private_data(data, data_length) else { return Status::ACCESS_VIOLATION.0 };
-        let destination = match address::read(destination, destination_length as usize) {
-            Ok(destination) => destination,
+        pending(begin())
+    }
+
+    unsafe fn complete_connect(this: This<Self>, ov: *mut Overlapped) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_1.0;
+        }
+        // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+        pending(unsafe { this.engine().complete_connect(ov) })
+    }
+
+    unsafe fn accept(
+        this: This<Self>,
+        queue_pair: Pointer,
+        inbound_read_limit: u32,
+        outbound_read_limit: u32,
+        data: *const c_void,
+        data_length: u32,
+        ov: *mut Overlapped,
+    ) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_6.0;
+        }
+        let begin = || {
+            // SAFETY: C callers pass an interface pointer, or null.
+            let queue_pair = unsafe { self::queue_pair(queue_pair)? };
+            // SAFETY: C callers pass private data of this length, or null; it is used during the call.
+            let offer = unsafe { offer(inbound_read_limit, outbound_read_limit, data, data_length)? };
+            // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+            unsafe { this.engine().accept(&queue_pair.0, offer, ov) }
+        };
+        pending(begin())
+    }
+
+    unsafe fn reject(this: This<Self>, data: *const c_void, length: u32) -> HResult {
+        // SAFETY: C callers pass private data of this length, or null; it is used during the call.
+        let private_data = unsafe { private_data(data, length) };
+        status(private_data.and_then(|data| this.engine().reject(data)))
+    }
+
+    unsafe fn get_read_limits(this: This<Self>, inbound: *mut u32, outbound: *mut u32) -> HResult {
+        let limits = match this.engine().read_limits() {
+            Ok(limits) => limits,
             Err(status) => return status.0,
         };
-        let offer = Offer { inbound_read_limit, outbound_read_limit, private_data };
-        pending(inner(this).connect(&queue_pair.0, destination, offer, ov))
-    })
-}
-
-unsafe extern "C" fn complete_connect(this: *mut c_void, ov: *mut Overlapped) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_1.0;
-    }
-    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| pending(unsafe { inner(this).complete_connect(ov) }))
-}
-
-unsafe extern "C" fn accept(
-    this: *mut c_void,
-    queue_pair: *mut c_void,
-    inbound_read_limit: u32,
-    outbound_read_limit: u32,
-    data: *const c_void,
-    data_length: u32,
-    ov: *mut Overlapped,
-) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_6.0;
-    }
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        let Some(queue_pair) = Object::<QueuePair>::find(queue_pair) else {
-            return Status::INVALID_PARAMETER_1.0;
-        };
-        let Some(private_data) = private_data(data, data_length) else { return Status::ACCESS_VIOLATION.0 };
-        let offer = Offer { inbound_read_limit, outbound_read_limit, private_data };
-        pending(inner(this).accept(&queue_pair.0, offer, ov))
-    })
-}
-
-unsafe extern "C" fn reject(this: *mut c_void, data: *const c_void, length: u32) -> HResult {
-    // SAFETY: the object itself; the data is the caller's promise.
-    boundary(|| unsafe {
-        let Some(private_data) = private_data(data, length) else { return Status::ACCESS_VIOLATION.0 };
-        status(inner(this).reject(private_data))
-    })
-}
-
-unsafe extern "C" fn get_read_limits(this: *mut c_void, inbound: *mut u32, outbound: *mut u32) -> HResult {
-    // SAFETY: the object itself; the results are valid or null.
-    boundary(|| match unsafe { inner(this) }.read_limits() {
-        Ok(limits) => {
-            // SAFETY: as above.
-            unsafe {
-                if let Some(inbound) = inbound.as_mut() {
-                    *inbound = limits.0;
-                }
-                if let Some(outbound) = outbound.as_mut() {
-                    *outbound = limits.1;
-                }
-            }
-            Status::SUCCESS.0
+        // SAFETY: C callers pass a valid result pointer, or null.
+        if let Some(inbound) = unsafe { inbound.as_mut() } {
+            *inbound = limits.0;
         }
-        Err(status) => status.0,
-    })
-}
+        // SAFETY: C callers pass a valid result pointer, or null.
+        if let Some(outbound) = unsafe { outbound.as_mut() } {
+            *outbound = limits.1;
+        }
+        Status::SUCCESS.0
+    }
 
-/// Three answers, as Mellanox's provider gives them: without a buffer the length needed, with a short one what fits and
-/// the length as it was, with a long enough one the data and its length; the first two as `ND_BUFFER_OVERFLOW`.
-unsafe extern "C" fn get_private_data(this: *mut c_void, out: *mut c_void, length: *mut u32) -> HResult {
-    // SAFETY: the object itself; the results are valid or null.
-    boundary(|| unsafe {
-        let data = match inner(this).private_data() {
+    // As in Mellanox's provider: without a buffer, stores the length needed; with a short buffer, stores what fits and
+    // leaves the length unchanged; both return `ND_BUFFER_OVERFLOW`. Otherwise stores the data and its length.
+    unsafe fn get_private_data(this: This<Self>, out: Pointer, length: *mut u32) -> HResult {
+        let data = match this.engine().private_data() {
             Ok(data) => data,
             Err(status) => return status.0,
         };
-        let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_2.0 };
+        // SAFETY: C callers pass a pointer to a length, or null.
+        let Some(length) = (unsafe { length.as_mut() }) else { return Status::INVALID_PARAMETER_2.0 };
         if out.is_null() {
             *length = data.len() as u32;
             return Status::BUFFER_OVERFLOW.0;
         }
         let fits = data.len().min(*length as usize);
-        out.cast::<u8>().copy_from_nonoverlapping(data.as_ptr(), fits);
+        // SAFETY: the buffer has the length that was passed.
+        unsafe { out.cast::<u8>().copy_from_nonoverlapping(data.as_ptr(), fits) };
         if fits < data.len() {
-            // A caller that measures with a length of zero wants to know; who passes a short buffer does not look.
+            // Only a caller that passes a length of 0 gets the length needed.
             if *length == 0 {
                 *length = data.len() as u32;
             }
@@ -235,66 +203,66 @@ unsafe extern "C" fn get_private_data(this: *mut c_void, out: *mut c_void, lengt
         }
         *length = data.len() as u32;
         Status::SUCCESS.0
-    })
-}
-
-unsafe extern "C" fn get_local_address(this: *mut c_void, out: *mut c_void, length: *mut u32) -> HResult {
-    // SAFETY: the object itself; the buffer is the caller's promise.
-    boundary(|| unsafe { address::write(inner(this).local_address(), out, length) })
-}
-
-unsafe extern "C" fn get_peer_address(this: *mut c_void, out: *mut c_void, length: *mut u32) -> HResult {
-    // SAFETY: the object itself; the buffer is the caller's promise.
-    boundary(|| unsafe { address::write(inner(this).peer_address(), out, length) })
-}
-
-unsafe extern "C" fn notify_disconnect(this: *mut c_void, ov: *mut Overlapped) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_1.0;
     }
-    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| pending(unsafe { inner(this).notify_disconnect(ov) }))
-}
 
-unsafe extern "C" fn disconnect(this: *mut c_void, ov: *mut Overlapped) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_1.0;
+    unsafe fn get_local_address(this: This<Self>, out: Pointer, length: *mut u32) -> HResult {
+        // SAFETY: C callers pass a buffer of `*length` bytes and its length, or null.
+        unsafe { address::write(this.engine().local_address(), out, length) }
     }
-    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| pending(unsafe { inner(this).disconnect(ov) }))
-}
 
-#[allow(clippy::too_many_arguments)] // that of Connect, and one more
-unsafe extern "C" fn connect_with_shared_endpoint(
-    this: *mut c_void,
-    queue_pair: *mut c_void,
-    endpoint: *mut c_void,
-    destination: *const c_void,
-    destination_length: u32,
-    inbound_read_limit: u32,
-    outbound_read_limit: u32,
-    data: *const c_void,
-    data_length: u32,
-    ov: *mut Overlapped,
-) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_9.0;
+    unsafe fn get_peer_address(this: This<Self>, out: Pointer, length: *mut u32) -> HResult {
+        // SAFETY: C callers pass a buffer of `*length` bytes and its length, or null.
+        unsafe { address::write(this.engine().peer_address(), out, length) }
     }
-    // SAFETY: the object itself; what the pointers lead to is the caller's promise.
-    boundary(|| unsafe {
-        let Some(queue_pair) = Object::<QueuePair>::find(queue_pair) else {
+
+    unsafe fn notify_disconnect(this: This<Self>, ov: *mut Overlapped) -> HResult {
+        if ov.is_null() {
             return Status::INVALID_PARAMETER_1.0;
+        }
+        // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+        pending(unsafe { this.engine().notify_disconnect(ov) })
+    }
+
+    unsafe fn disconnect(this: This<Self>, ov: *mut Overlapped) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_1.0;
+        }
+        // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+        pending(unsafe { this.engine().disconnect(ov) })
+    }
+}
+
+impl INDCompatConnector for Connector {
+    unsafe fn connect_with_shared_endpoint(
+        this: This<Self>,
+        queue_pair: Pointer,
+        endpoint: Pointer,
+        address: *const c_void,
+        length: u32,
+        inbound_read_limit: u32,
+        outbound_read_limit: u32,
+        data: *const c_void,
+        data_length: u32,
+        ov: *mut Overlapped,
+    ) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_9.0;
+        }
+        let begin = || {
+            // SAFETY: C callers pass an interface pointer, or null.
+            let queue_pair = unsafe { self::queue_pair(queue_pair)? };
+            // SAFETY: C callers pass an interface pointer, or null.
+            let endpoint = unsafe { Object::<SharedEndpoint>::find(endpoint) };
+            let endpoint = &endpoint.ok_or(Status::INVALID_PARAMETER_2)?.0;
+            // SAFETY: C callers pass private data of this length, or null; it is used during the call.
+            let offer = unsafe { offer(inbound_read_limit, outbound_read_limit, data, data_length)? };
+            // SAFETY: C callers pass an address of `length` bytes, or null.
+            let destination = unsafe { address::read(address, length as usize)? };
+            // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+            unsafe {
+                this.engine().connect_with_shared_endpoint(&queue_pair.0, endpoint, destination, offer, ov)
+            }
         };
-        let Some(endpoint) = Object::<SharedEndpoint>::find(endpoint) else {
-            return Status::INVALID_PARAMETER_2.0;
-        };
-        let Some(private_data) = private_data(data, data_length) else { return Status::ACCESS_VIOLATION.0 };
-        let destination = match address::read(destination, destination_length as usize) {
-            Ok(destination) => destination,
-            Err(status) => return status.0,
-        };
-        let offer = Offer { inbound_read_limit, outbound_read_limit, private_data };
-        let connector = inner(this);
-        pending(connector.connect_with_shared_endpoint(&queue_pair.0, &endpoint.0, destination, offer, ov))
-    })
+        pending(begin())
+    }
 }

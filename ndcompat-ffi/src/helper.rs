@@ -1,23 +1,24 @@
-//! The `Nd*` helper functions (`ndsupport.h`): from an IP address to an adapter, of whichever provider.
+//! The `Nd*` helper functions (`ndsupport.h`), which find and open adapters of all providers by their addresses.
 //!
-//! The provider in this library is asked first, then the others in the catalogue. ND v1 providers are left alone, so
-//! that no adapter of theirs is listed or found.
+//! The provider of this library is asked first, then the others in the catalogue. ND v1 providers are ignored: their
+//! adapters are neither listed nor found.
 
 use crate::adapter::Adapter;
 use crate::address;
 use crate::com::{HResult, Object, boundary};
 use crate::guid::{Guid, IID_INDAdapter};
-use crate::others;
-use ndcompat::verbs::SockAddr;
+use crate::other_providers;
+use ndcompat::SockAddr;
 use ndcompat::{Result, Status, provider};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `NdQueryAddressList`: leave out ND v2 adapters, which are all there are. The flags for emulated adapters and for those
-/// of ND v1 leave out nothing.
+/// `NdQueryAddressList`: leave out the addresses of the emulator.
+pub(crate) const EXCLUDE_EMULATOR: u32 = 1;
+/// `NdQueryAddressList`: leave out ND v2 adapters, that is, all. The flag for ND v1 adapters has no effect.
 pub(crate) const EXCLUDE_ND2: u32 = 4;
 
-/// How often `NdStartup` was called without its `NdCleanup`.
+/// How many calls of `NdStartup` had no `NdCleanup` yet.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 fn started() -> Result<()> {
@@ -28,15 +29,18 @@ fn answer(result: Result<()>) -> HResult {
     result.err().unwrap_or(Status::SUCCESS).0
 }
 
-/// Must be called before the other functions; counted.
+/// Must be called before the other functions. Calls are counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn NdStartup() -> HResult {
+    ndcompat::logging::start();
     STARTED.fetch_add(1, Ordering::AcqRel);
+    // Programs rely on this, as the helper library of Windows starts Winsock.
+    win32::winsock::startup::start();
     Status::SUCCESS.0
 }
 
-/// Ends what one `NdStartup` began. `ND_DEVICE_NOT_READY` without one. Objects that exist stay usable; the last unloads
-/// the providers that have none.
+/// Must be called once for each `NdStartup`; otherwise returns `ND_DEVICE_NOT_READY`. Existing objects stay usable. The
+/// last call unloads the providers that have no objects.
 #[unsafe(no_mangle)]
 pub extern "C" fn NdCleanup() -> HResult {
     let decrement = |count: usize| count.checked_sub(1);
@@ -45,6 +49,7 @@ pub extern "C" fn NdCleanup() -> HResult {
             if count == 1 {
                 NdFlushProviders();
             }
+            win32::winsock::startup::clean_up();
             Status::SUCCESS.0
         }
         Err(_) => Status::DEVICE_NOT_READY.0,
@@ -55,15 +60,15 @@ pub extern "C" fn NdCleanup() -> HResult {
 #[unsafe(no_mangle)]
 pub extern "C" fn NdFlushProviders() {
     boundary(|| {
-        others::flush();
+        other_providers::flush();
         Status::SUCCESS.0
     });
 }
 
-/// The addresses of all providers, each once.
-fn addresses() -> Result<Vec<SockAddr>> {
-    let mut addresses = provider::addresses()?;
-    for other in others::instances().flat_map(|other| other.addresses()) {
+/// The addresses of all providers without duplicates, with or without those of the emulator.
+fn addresses(emulator: bool) -> Result<Vec<SockAddr>> {
+    let mut addresses = if emulator { provider::addresses()? } else { provider::addresses_of_hardware()? };
+    for other in other_providers::instances().flat_map(|other| other.addresses()) {
         let other = other.with_port(0);
         if !addresses.contains(&other) {
             addresses.push(other);
@@ -72,9 +77,14 @@ fn addresses() -> Result<Vec<SockAddr>> {
     Ok(addresses)
 }
 
-/// Whether an address is some provider's.
+/// Checks that a provider has an address.
 fn check(address: SockAddr) -> Result<()> {
-    provider::resolve_address(address).map(drop).or_else(|_| others::check(address))
+    match provider::id_of(address) {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) if other_providers::check(address).is_ok() => Ok(()),
+        Ok(None) => Err(provider::not_local(address)),
+        Err(status) => other_providers::check(address).map_err(|_| status),
+    }
 }
 
 /// The addresses of all adapters, as a `SOCKET_ADDRESS_LIST`.
@@ -83,13 +93,14 @@ fn check(address: SockAddr) -> Result<()> {
 /// `length` must be valid or null, `list` null or have `*length` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn NdQueryAddressList(flags: u32, list: *mut c_void, length: *mut usize) -> HResult {
-    // SAFETY: passed on to the caller.
-    boundary(|| unsafe {
+    boundary(|| {
         if let Err(status) = started() {
             return status.0;
         }
-        let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_3.0 };
-        let addresses = if flags & EXCLUDE_ND2 != 0 { Ok(Vec::new()) } else { addresses() };
+        // SAFETY: C callers pass a pointer to a length, or null.
+        let Some(length) = (unsafe { length.as_mut() }) else { return Status::INVALID_PARAMETER_3.0 };
+        let addresses =
+            if flags & EXCLUDE_ND2 != 0 { Ok(Vec::new()) } else { addresses(flags & EXCLUDE_EMULATOR == 0) };
         let addresses = match addresses {
             Ok(addresses) => addresses,
             Err(status) => return status.0,
@@ -103,12 +114,13 @@ pub unsafe extern "C" fn NdQueryAddressList(flags: u32, list: *mut c_void, lengt
             *length = needed;
             return Status::BUFFER_OVERFLOW.0;
         }
-        address::write_list(&addresses, list);
+        // SAFETY: the buffer is large enough, and C callers align it for the list.
+        unsafe { address::write_list(&addresses, list) };
         Status::SUCCESS.0
     })
 }
 
-/// The local adapter address to reach a remote one from, with port 0.
+/// The address of the local adapter that leads to a remote address, with port 0.
 ///
 /// # Safety
 /// `remote` must have `remote_length` readable bytes, `length` be valid, `local` have `*length` writable bytes.
@@ -119,53 +131,50 @@ pub unsafe extern "C" fn NdResolveAddress(
     local: *mut c_void,
     length: *mut usize,
 ) -> HResult {
-    // SAFETY: passed on to the caller.
-    boundary(|| unsafe {
-        let found = started().and_then(|()| address::read(remote, remote_length)).and_then(local_address_for);
-        let Some(length) = length.as_mut() else { return Status::INVALID_PARAMETER_4.0 };
+    boundary(|| {
+        // SAFETY: C callers pass an address of the length that they say, or null.
+        let read = || unsafe { address::read(remote, remote_length) };
+        let found = started().and_then(|()| read()).and_then(local_address_for);
+        // SAFETY: C callers pass a pointer to a length, or null.
+        let Some(length) = (unsafe { length.as_mut() }) else { return Status::INVALID_PARAMETER_4.0 };
         let mut room = (*length).min(u32::MAX as usize) as u32;
-        let status = address::write(found, local, &mut room);
+        // SAFETY: C callers pass a buffer of the length that they say, or null.
+        let status = unsafe { address::write(found, local, &mut room) };
         *length = room as usize;
         status
     })
 }
 
-/// Asks the routing table, then whether the address it names has RDMA.
+/// The source address from the routing table, if an adapter has it.
 fn local_address_for(remote: SockAddr) -> Result<SockAddr> {
-    let local =
-        win32::winsock::local_address_for(remote.into()).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL | libc::EAFNOSUPPORT) => Status::INVALID_ADDRESS,
-            Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EHOSTUNREACH) => Status::NETWORK_UNREACHABLE,
-            _ => Status::UNSUCCESSFUL,
-        })?;
-    let local = SockAddr::from(local).with_port(0);
+    let local = provider::local_address_for(remote)?;
     check(local).map(|()| local)
 }
 
-/// An address that a helper function was passed: its length and family are checked as documented.
+/// Reads an address passed to a helper function, and checks its length and family as documented.
 unsafe fn checked(address: *const c_void, length: usize) -> Result<SockAddr> {
     started()?;
     if address.is_null() || length < size_of::<libc::sockaddr>() || length > u32::MAX as usize {
         return Err(Status::INVALID_PARAMETER_2);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says how many bytes can be read at `address`.
     unsafe { SockAddr::from_raw(address, length) }.map_err(|error| match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => Status::INVALID_ADDRESS,
         _ => Status::INVALID_PARAMETER_2,
     })
 }
 
-/// Whether an address, whatever its port, is an adapter's.
+/// Checks that an adapter has an address. The port is ignored.
 ///
 /// # Safety
 /// `address` must be null or have `length` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn NdCheckAddress(address: *const c_void, length: usize) -> HResult {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller says how many bytes can be read at `address`.
     boundary(|| answer(unsafe { checked(address, length) }.and_then(check)))
 }
 
-/// Opens the adapter that an address, whatever its port, belongs to.
+/// Opens the adapter that has an address. The port is ignored.
 ///
 /// # Safety
 /// The pointers must be valid or null, `address` with `length` readable bytes.
@@ -176,30 +185,39 @@ pub unsafe extern "C" fn NdOpenAdapter(
     length: usize,
     out: *mut *mut c_void,
 ) -> HResult {
-    // SAFETY: passed on to the caller.
-    boundary(|| unsafe {
-        let address = match checked(address, length) {
+    boundary(|| {
+        // SAFETY: C callers pass an address of the length that they say, or null.
+        let address = match unsafe { checked(address, length) } {
             Ok(address) => address,
             Err(status) => return status.0,
         };
-        if iid.as_ref() == Some(&IID_INDAdapter) {
-            if let Some(out) = out.as_mut() {
+        // SAFETY: C callers pass a pointer to a GUID, or null.
+        if unsafe { iid.as_ref() } == Some(&IID_INDAdapter) {
+            // SAFETY: C callers pass a valid result pointer, or null.
+            if let Some(out) = unsafe { out.as_mut() } {
                 *out = std::ptr::null_mut();
             }
             return Status::INVALID_ADDRESS.0;
         }
-        let status = Object::hand_out(iid, out, || {
-            let engine = provider::open_adapter_at(address)?;
-            Ok(Adapter { engine, _provider: None })
-        });
+        let make = || {
+            let engine = provider::adapter_at(address)?.ok_or(Status::INVALID_ADDRESS)?;
+            Ok(Adapter::new(engine, None))
+        };
+        // SAFETY: C callers pass pointers to a GUID and to the result, or null.
+        let status = unsafe { Object::hand_out(iid, out, make) };
         if status >= 0 || iid.is_null() || out.is_null() {
             return status;
         }
-        others::open_adapter(iid, address, out, status)
+        // SAFETY: neither is null, so both are valid.
+        let last = unsafe { other_providers::open_adapter(iid, address, out, status) };
+        if last == Status::INVALID_ADDRESS.0 {
+            provider::not_local(address);
+        }
+        last
     })
 }
 
-/// Opens an ND v1 adapter: ND v1 providers are left alone, so there is none.
+/// Would open an ND v1 adapter: there is none, as ND v1 providers are ignored.
 ///
 /// # Safety
 /// As [`NdOpenAdapter`].
@@ -209,6 +227,6 @@ pub unsafe extern "C" fn NdOpenV1Adapter(
     length: usize,
     out: *mut *mut c_void,
 ) -> HResult {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller passes an address of `length` bytes and a place for the result, or null.
     unsafe { NdOpenAdapter(&IID_INDAdapter, address, length, out) }
 }

@@ -1,41 +1,27 @@
 //! `IND2MemoryRegion`.
 
-use crate::com::{HResult, Interface, Object, Table, boundary};
-use crate::guid::{Guid, IID_IND2MemoryRegion, IID_IND2Overlapped};
-use crate::overlapped::{OverlappedInterface, OverlappedMethods};
+use crate::com::{Guid, HResult, Interface, Table, This};
+use crate::interfaces::{IID_IND2MemoryRegion, IID_IND2Overlapped, IND2MemoryRegion, IND2MemoryRegionVtbl};
+use crate::overlapped::Requests;
 use ndcompat::Status;
+use ndcompat::types::RegionFlags;
 use std::ffi::c_void;
 use std::sync::Arc;
 use win32::io::{File, Overlapped};
 
 pub(crate) struct MemoryRegion(pub Arc<ndcompat::MemoryRegion>);
 
-#[repr(C)]
-pub(crate) struct Methods {
-    pub overlapped: OverlappedMethods,
-    pub register: unsafe extern "C" fn(*mut c_void, *const c_void, usize, u32, *mut Overlapped) -> HResult,
-    pub deregister: unsafe extern "C" fn(*mut c_void, *mut Overlapped) -> HResult,
-    pub get_local_token: unsafe extern "C" fn(*mut c_void) -> u32,
-    pub get_remote_token: unsafe extern "C" fn(*mut c_void) -> u32,
-}
-
 impl Interface for MemoryRegion {
-    type Methods = Methods;
-    const TABLE: &'static Table<Methods> = &Table::new(Methods {
-        overlapped: Object::<Self>::OVERLAPPED,
-        register,
-        deregister,
-        get_local_token,
-        get_remote_token,
-    });
+    type Vtbl = IND2MemoryRegionVtbl;
     const IDS: &'static [&'static Guid] = &[&IID_IND2MemoryRegion, &IID_IND2Overlapped];
 
-    fn released(&self) {
-        self.0.cancel();
+    fn table() -> &'static Table<Self> {
+        static TABLE: Table<MemoryRegion> = Table::new();
+        &TABLE
     }
 }
 
-impl OverlappedInterface for MemoryRegion {
+impl Requests for MemoryRegion {
     fn file(&self) -> &File {
         self.0.file()
     }
@@ -45,39 +31,41 @@ impl OverlappedInterface for MemoryRegion {
     }
 }
 
-unsafe fn inner<'a>(this: *mut c_void) -> &'a Arc<ndcompat::MemoryRegion> {
-    // SAFETY: C callers pass the object itself.
-    unsafe { &Object::<MemoryRegion>::inner(this).0 }
-}
-
-unsafe extern "C" fn register(
-    this: *mut c_void,
-    buffer: *const c_void,
-    length: usize,
-    flags: u32,
-    ov: *mut Overlapped,
-) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_4.0;
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        self.0.cancel();
+        self.0.requests().wait_for_none();
     }
-    // SAFETY: the object itself; buffer and OVERLAPPED are the caller's promise.
-    boundary(|| unsafe { inner(this).register(buffer.cast_mut().cast(), length, flags, ov) }.0)
 }
 
-unsafe extern "C" fn deregister(this: *mut c_void, ov: *mut Overlapped) -> HResult {
-    if ov.is_null() {
-        return Status::INVALID_PARAMETER_1.0;
+impl IND2MemoryRegion for MemoryRegion {
+    unsafe fn register(
+        this: This<Self>,
+        buffer: *const c_void,
+        length: usize,
+        flags: RegionFlags,
+        ov: *mut Overlapped,
+    ) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_4.0;
+        }
+        // SAFETY: C callers keep the buffer mapped while it is registered, and the `OVERLAPPED` until the request completes.
+        unsafe { this.0.register(buffer.cast_mut().cast(), length, flags, ov) }.0
     }
-    // SAFETY: the object itself; the OVERLAPPED is the caller's promise.
-    boundary(|| unsafe { inner(this).deregister(ov) }.0)
-}
 
-unsafe extern "C" fn get_local_token(this: *mut c_void) -> u32 {
-    // SAFETY: the object itself.
-    unsafe { inner(this) }.local_token()
-}
+    unsafe fn deregister(this: This<Self>, ov: *mut Overlapped) -> HResult {
+        if ov.is_null() {
+            return Status::INVALID_PARAMETER_1.0;
+        }
+        // SAFETY: C callers keep the `OVERLAPPED` valid until the request completes; it is not null.
+        unsafe { this.0.deregister(ov) }.0
+    }
 
-unsafe extern "C" fn get_remote_token(this: *mut c_void) -> u32 {
-    // SAFETY: the object itself.
-    unsafe { inner(this) }.remote_token()
+    unsafe fn get_local_token(this: This<Self>) -> u32 {
+        this.0.local_token()
+    }
+
+    unsafe fn get_remote_token(this: This<Self>) -> u32 {
+        this.0.remote_token()
+    }
 }

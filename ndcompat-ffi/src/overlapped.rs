@@ -1,49 +1,51 @@
-//! `IND2Overlapped`: the two methods that all interfaces with overlapped requests share.
+//! `IND2Overlapped`, the base of all interfaces with overlapped requests.
 
-use crate::com::{HResult, Interface, Object, UnknownMethods, boundary};
+use crate::com::{HResult, Interface, This};
+use crate::interfaces::IND2Overlapped;
 use ndcompat::Status;
-use std::ffi::c_void;
 use win32::io::{File, Overlapped};
 
-/// The methods of `IND2Overlapped`, which begin every interface derived from it.
-#[repr(C)]
-pub(crate) struct OverlappedMethods {
-    pub unknown: UnknownMethods,
-    pub cancel_overlapped_requests: unsafe extern "C" fn(*mut c_void) -> HResult,
-    pub get_overlapped_result: unsafe extern "C" fn(*mut c_void, *mut Overlapped, i32) -> HResult,
-}
-
-/// An interface with overlapped requests.
-pub(crate) trait OverlappedInterface: Interface {
+/// An object with overlapped requests.
+pub(crate) trait Requests: Interface {
     /// The file that the requests run on.
     fn file(&self) -> &File;
     /// Completes all pending requests with `ND_CANCELED`.
     fn cancel(&self);
 }
 
-impl<I: OverlappedInterface> Object<I> {
-    /// The first five methods, for [`Interface::TABLE`].
-    pub(crate) const OVERLAPPED: OverlappedMethods = OverlappedMethods {
-        unknown: Self::UNKNOWN,
-        cancel_overlapped_requests: Self::cancel_overlapped_requests,
-        get_overlapped_result: Self::get_overlapped_result,
-    };
-
-    unsafe extern "C" fn cancel_overlapped_requests(this: *mut c_void) -> HResult {
-        boundary(|| {
-            // SAFETY: C callers pass the object itself.
-            unsafe { Self::inner(this) }.cancel();
-            Status::SUCCESS.0
-        })
+impl<I: Requests> IND2Overlapped for I {
+    unsafe fn cancel_overlapped_requests(this: This<I>) -> HResult {
+        this.cancel();
+        Status::SUCCESS.0
     }
 
-    unsafe extern "C" fn get_overlapped_result(this: *mut c_void, ov: *mut Overlapped, wait: i32) -> HResult {
+    unsafe fn get_overlapped_result(this: This<I>, ov: *mut Overlapped, wait: i32) -> HResult {
         if ov.is_null() {
             return Status::INVALID_PARAMETER.0;
         }
-        boundary(|| {
-            // SAFETY: C callers pass the object itself, and an OVERLAPPED whose request was started.
-            unsafe { win32::io::result(Self::inner(this).file(), ov, wait != 0) }
-        })
+        // SAFETY: C callers pass an `OVERLAPPED` on which a request was begun.
+        unsafe { win32::io::result(this.file(), ov, wait != 0) }
+    }
+}
+
+/// Implements `GetNotifyAffinity` of completion queues and shared receive queues: stores the group and mask of `ask`.
+///
+/// # Safety
+/// The pointers must be valid or null.
+pub(crate) unsafe fn give_affinity(
+    ask: impl FnOnce() -> ndcompat::Result<(u16, u64)>,
+    group: *mut u16,
+    affinity: *mut usize,
+) -> HResult {
+    // SAFETY: the caller passes a valid result pointer, or null.
+    let Some(group) = (unsafe { group.as_mut() }) else { return Status::INVALID_PARAMETER.0 };
+    // SAFETY: the caller passes a valid result pointer, or null.
+    let Some(affinity) = (unsafe { affinity.as_mut() }) else { return Status::INVALID_PARAMETER.0 };
+    match ask() {
+        Ok((told_group, told_affinity)) => {
+            (*group, *affinity) = (told_group, told_affinity as usize);
+            Status::SUCCESS.0
+        }
+        Err(status) => status.0,
     }
 }

@@ -1,11 +1,22 @@
-//! ND status values: what every call and every completion reports.
+//! ND status values.
 
+use crate::cause::{self, Cause};
+use crate::diagnosis::host;
 use std::fmt;
 use std::io;
 
 /// An ND status, numerically an `HRESULT` that equals the `NTSTATUS` of the same meaning.
 ///
 /// Zero and positive values are successes (`ND_SUCCESS`, `ND_TIMEOUT`, `ND_PENDING`), negative ones warnings and errors.
+///
+/// ```
+/// use ndcompat::Status;
+///
+/// let status = Status::CONNECTION_REFUSED;
+/// assert_eq!(status.name(), Some("ND_CONNECTION_REFUSED"));
+/// assert_eq!(status.to_string(), "ND_CONNECTION_REFUSED (0xC0000236)");
+/// assert!(!status.is_success() && status.ok().is_err());
+/// ```
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Status(pub i32);
@@ -18,10 +29,15 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = concat!("`", $text, "`")] $(#[$doc])* pub const $name: Status = Status($value as u32 as i32);)*
 
-            /// All values with a name.
+            /// All named values.
             pub const NAMED: &[Status] = &[$(Status::$name),*];
 
-            /// The name the SPI gives the value, if it has one.
+            /// The name of the value in the SPI, if it has one.
+            ///
+            /// ```
+            /// assert_eq!(ndcompat::Status(0x0000_0103).name(), Some("ND_PENDING"));
+            /// assert_eq!(ndcompat::Status(1).name(), None);
+            /// ```
             pub fn name(self) -> Option<&'static str> {
                 match self {
                     $(Status::$name => Some($text),)*
@@ -47,16 +63,18 @@ statuses! {
     INVALID_PARAMETER = 0xC000_000D, "ND_INVALID_PARAMETER";
     INVALID_DEVICE_REQUEST = 0xC000_0010, "ND_INVALID_DEVICE_REQUEST";
     NO_MEMORY = 0xC000_0017, "ND_NO_MEMORY";
+    /// No permission to use the RDMA devices; not in `ndstatus.h`.
+    ACCESS_DENIED = 0xC000_0022, "STATUS_ACCESS_DENIED";
     INVALID_PARAMETER_MIX = 0xC000_0030, "ND_INVALID_PARAMETER_MIX";
     DATA_OVERRUN = 0xC000_003C, "ND_DATA_OVERRUN";
-    /// The peer could not take what was sent; not in `ndstatus.h`, but what Windows providers report.
+    /// The peer could not receive the message; not in `ndstatus.h`, but reported by Windows providers.
     DATA_ERROR = 0xC000_003E, "STATUS_DATA_ERROR";
     SHARING_VIOLATION = 0xC000_0043, "ND_SHARING_VIOLATION";
     INSUFFICIENT_RESOURCES = 0xC000_009A, "ND_INSUFFICIENT_RESOURCES";
     DEVICE_NOT_READY = 0xC000_00A3, "ND_DEVICE_NOT_READY";
     IO_TIMEOUT = 0xC000_00B5, "ND_IO_TIMEOUT";
     NOT_SUPPORTED = 0xC000_00BB, "ND_NOT_SUPPORTED";
-    /// A destination that is no address of a host; not in `ndstatus.h`.
+    /// The destination is not the address of a host; not in `ndstatus.h`.
     BAD_NETWORK_NAME = 0xC000_00CC, "STATUS_BAD_NETWORK_NAME";
     INTERNAL_ERROR = 0xC000_00E5, "ND_INTERNAL_ERROR";
     INVALID_PARAMETER_1 = 0xC000_00EF, "ND_INVALID_PARAMETER_1";
@@ -92,29 +110,62 @@ statuses! {
 }
 
 impl Status {
-    /// Whether the value is a success (`SUCCEEDED` of Windows).
+    /// Whether the value is a success (the `SUCCEEDED` macro).
+    ///
+    /// ```
+    /// use ndcompat::Status;
+    ///
+    /// assert!(Status::SUCCESS.is_success() && Status::PENDING.is_success());
+    /// assert!(!Status::BUFFER_OVERFLOW.is_success());
+    /// ```
     pub fn is_success(self) -> bool {
         self.0 >= 0
     }
 
-    /// The status of a call that has nothing else to return.
+    /// The status of a result without a value.
+    ///
+    /// ```
+    /// use ndcompat::Status;
+    ///
+    /// assert_eq!(Status::of(Ok(())), Status::SUCCESS);
+    /// assert_eq!(Status::of(Err(Status::NO_MEMORY)), Status::NO_MEMORY);
+    /// ```
     #[inline(always)]
     pub fn of(result: Result<()>) -> Status {
         result.err().unwrap_or(Status::SUCCESS)
     }
 
     /// `Ok` for `ND_SUCCESS`, the status itself otherwise.
+    ///
+    /// # Errors
+    /// The status itself, also `ND_PENDING`, unless it is `ND_SUCCESS`.
+    ///
+    /// ```
+    /// use ndcompat::Status;
+    ///
+    /// assert_eq!(Status::SUCCESS.ok(), Ok(()));
+    /// assert_eq!(Status::PENDING.ok(), Err(Status::PENDING));
+    /// ```
     #[inline(always)]
     pub fn ok(self) -> Result<()> {
         if self == Status::SUCCESS { Ok(()) } else { Err(self) }
     }
 
-    /// What an error of the operating system means where a call has nothing more exact to say.
+    /// The status for an errno of Linux; `ND_UNSUCCESSFUL` for one without a counterpart. Some calls map errnos themselves.
+    ///
+    /// ```
+    /// use ndcompat::Status;
+    ///
+    /// assert_eq!(Status::from_errno(libc::ECONNREFUSED), Status::CONNECTION_REFUSED);
+    /// assert_eq!(Status::from_errno(libc::ELOOP), Status::UNSUCCESSFUL);
+    /// ```
     pub fn from_errno(errno: i32) -> Status {
         match errno {
             0 => Status::SUCCESS,
             libc::ENOMEM => Status::INSUFFICIENT_RESOURCES,
-            libc::EAGAIN | libc::ENOSPC | libc::EMFILE | libc::ENFILE => Status::INSUFFICIENT_RESOURCES,
+            libc::EAGAIN | libc::ENOSPC | libc::ENOBUFS | libc::EMFILE | libc::ENFILE => {
+                Status::INSUFFICIENT_RESOURCES
+            }
             libc::EFAULT | libc::EACCES | libc::EPERM => Status::ACCESS_VIOLATION,
             libc::EBUSY => Status::DEVICE_BUSY,
             libc::EINVAL => Status::INVALID_PARAMETER,
@@ -133,27 +184,57 @@ impl Status {
         }
     }
 
-    /// What it means that this machine, the device apart, could not create something: `ND_NO_MEMORY` if memory is what
-    /// it lacks.
+    /// What is beneath the last failure with this status in this process: the call with its errno, or the event. For messages: other
+    /// threads fail, too. `None` if no call has failed, as for an argument that is refused.
+    ///
+    /// ```
+    /// use ndcompat::Status;
+    ///
+    /// let status = Status::from(std::io::Error::from_raw_os_error(libc::ETIMEDOUT));
+    /// assert_eq!(status.cause().and_then(|cause| cause.errno), Some(libc::ETIMEDOUT));
+    /// assert_eq!(Status::INVALID_PARAMETER_MIX.cause(), None);
+    /// ```
+    pub fn cause(self) -> Option<Cause> {
+        cause::last(self.0)
+    }
+
+    /// The status of a failure of the machine rather than of the device: `ND_NO_MEMORY` if memory runs out,
+    /// `STATUS_ACCESS_DENIED` without permission for the device. Logs an explanation.
     pub(crate) fn of_host(error: io::Error) -> Status {
+        host::report(&error);
         match error.raw_os_error() {
-            Some(libc::ENOMEM) => Status::NO_MEMORY,
+            Some(libc::ENOMEM) => Status::NO_MEMORY.because(&error),
+            Some(libc::EACCES | libc::EPERM) => Status::ACCESS_DENIED.because(&error),
             _ => error.into(),
         }
     }
 
-    /// What it means that the device could not create a queue whose sizes are within the adapter's limits.
+    /// The status for an error, without keeping its cause.
+    pub(crate) fn from_io(error: &io::Error) -> Status {
+        error.raw_os_error().map_or(Status::UNSUCCESSFUL, Status::from_errno)
+    }
+
+    /// This status, for the error of a call, which [`cause`](Self::cause) then tells.
+    #[cold]
+    pub(crate) fn because(self, error: &io::Error) -> Status {
+        cause::keep_call(self.0, error);
+        self
+    }
+
+    /// The status if the device fails to create a queue within the adapter's limits.
     pub(crate) fn of_creation(error: &io::Error) -> Status {
-        match error.raw_os_error().map(Status::from_errno) {
+        host::report(error);
+        let status = match error.raw_os_error().map(Status::from_errno) {
             Some(status @ (Status::DEVICE_REMOVED | Status::NOT_SUPPORTED)) => status,
             _ => Status::INSUFFICIENT_RESOURCES,
-        }
+        };
+        status.because(error)
     }
 }
 
 impl From<io::Error> for Status {
     fn from(error: io::Error) -> Status {
-        error.raw_os_error().map_or(Status::UNSUCCESSFUL, Status::from_errno)
+        Status::from_io(&error).because(&error)
     }
 }
 

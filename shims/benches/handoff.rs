@@ -1,5 +1,5 @@
-//! What a hand-off between two threads costs: completion ports and events of this library, beside what a Linux program
-//! would use in their place.
+//! What a hand-off between two threads costs, and a lock that nobody else wants: completion ports, events and locks of this library,
+//! beside what a Linux program would use in their place.
 //!
 //!     cargo bench -p ndcompat-win32 --bench handoff [-- [--quick | --check] [TEXT]]
 //!
@@ -12,11 +12,16 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
-use win32::io::port::*;
+use win32::api::completion_port::*;
+use win32::api::event::*;
+use win32::api::handle::ndw_CloseHandle;
+use win32::api::locks::*;
+use win32::api::wait::ndw_WaitForSingleObject;
+use win32::arguments::Out;
+use win32::arguments::Text;
 use win32::object::RawHandle;
-use win32::object::event::*;
-use win32::object::handle::ndw_CloseHandle;
-use win32::object::wait::ndw_WaitForSingleObject;
+use win32::sync::critical::CriticalSection;
+use win32::sync::srw::SrwLock;
 
 const HANDOFFS: usize = 10_000;
 const INFINITE: u32 = u32::MAX;
@@ -50,8 +55,13 @@ impl Channel for Port {
 
     fn receive(&self) -> Item {
         let (mut bytes, mut key, mut overlapped) = (0, 0, null_mut());
-        // SAFETY: three places of ours.
-        unsafe { ndw_GetQueuedCompletionStatus(self.0, &mut bytes, &mut key, &mut overlapped, INFINITE) };
+        ndw_GetQueuedCompletionStatus(
+            self.0,
+            Out::from(&mut bytes),
+            Out::from(&mut key),
+            Out::from(&mut overlapped),
+            INFINITE,
+        );
         [bytes as usize, key, overlapped.addr()]
     }
 
@@ -109,8 +119,7 @@ struct Event(RawHandle);
 
 impl Channel for Event {
     fn new() -> Event {
-        // SAFETY: no name.
-        Event(unsafe { ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null()) })
+        Event(ndw_CreateEventW(std::ptr::null(), 0, 0, Text::NULL))
     }
 
     fn send(&self, _: Item) {
@@ -232,6 +241,50 @@ fn write_and_read() -> f64 {
     taken.as_nanos() as f64 / (2 * HANDOFFS) as f64
 }
 
+/// Nanoseconds of taking and giving up a lock that nobody else wants.
+fn uncontended<E, L>(enter: impl Fn() -> E, leave: impl Fn() -> L) -> f64 {
+    let begin = Instant::now();
+    for _ in 0..100 * HANDOFFS {
+        enter();
+        leave();
+    }
+    begin.elapsed().as_nanos() as f64 / (100 * HANDOFFS) as f64
+}
+
+fn section() -> f64 {
+    let section = CriticalSection::new(0);
+    // SAFETY: a section of ours.
+    uncontended(|| ndw_EnterCriticalSection(Some(&section)), || ndw_LeaveCriticalSection(Some(&section)))
+}
+
+fn recursive_mutex() -> f64 {
+    // SAFETY: a mutex of ours, initialised before and never moved.
+    unsafe {
+        let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+        libc::pthread_mutexattr_init(&mut attributes);
+        libc::pthread_mutexattr_settype(&mut attributes, libc::PTHREAD_MUTEX_RECURSIVE);
+        let mut mutex: libc::pthread_mutex_t = std::mem::zeroed();
+        libc::pthread_mutex_init(&mut mutex, &attributes);
+        let mutex = &raw mut mutex;
+        uncontended(|| libc::pthread_mutex_lock(mutex), || libc::pthread_mutex_unlock(mutex))
+    }
+}
+
+fn srw_lock() -> f64 {
+    let lock = SrwLock::default();
+    uncontended(|| ndw_AcquireSRWLockShared(Some(&lock)), || ndw_ReleaseSRWLockShared(Some(&lock)))
+}
+
+fn rw_lock() -> f64 {
+    // SAFETY: a lock of ours, initialised before and never moved.
+    unsafe {
+        let mut lock: libc::pthread_rwlock_t = std::mem::zeroed();
+        libc::pthread_rwlock_init(&mut lock, null_mut::<libc::pthread_rwlockattr_t>());
+        let lock = &raw mut lock;
+        uncontended(|| libc::pthread_rwlock_rdlock(lock), || libc::pthread_rwlock_unlock(lock))
+    }
+}
+
 /// The value `part` of the way from the least to the greatest.
 fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -268,10 +321,14 @@ fn compare(name: &str, ours: fn() -> f64, raw: fn() -> f64) {
 }
 
 fn main() {
+    // The C library's locks do without atomic instructions in a process that never had another thread.
+    std::thread::spawn(|| ()).join().unwrap();
     compare("port ping-pong / mutex and condvar", ping_pong::<Port>, ping_pong::<Locked>);
     compare("port ping-pong / crossbeam-channel", ping_pong::<Port>, ping_pong::<Crossbeam>);
     compare("port stream / mutex and condvar", stream::<Port>, stream::<Locked>);
     compare("port stream / crossbeam-channel", stream::<Port>, stream::<Crossbeam>);
     compare("event ping-pong / futex", ping_pong::<Event>, ping_pong::<Futex>);
     compare("event set and reset / eventfd", set_and_reset, write_and_read);
+    compare("critical section / recursive mutex", section, recursive_mutex);
+    compare("SRW lock, shared / pthread_rwlock", srw_lock, rw_lock);
 }

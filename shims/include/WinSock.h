@@ -1,2 +1,1 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "winsock.h"
+winsock.h

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <basetsd.h>, stood in for by ndcompat. */
+/* ndcompat's <basetsd.h>. */
 #include "ndwin/types.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <basetyps.h>, stood in for by ndcompat. */
+/* ndcompat's <basetyps.h>. */
 #include "ndwin/com.h"

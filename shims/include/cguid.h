@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <cguid.h>, stood in for by ndcompat. */
+/* ndcompat's <cguid.h>. */
 #include "ndwin/guid.h"

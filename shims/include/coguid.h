@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <coguid.h>, stood in for by ndcompat. */
+/* ndcompat's <coguid.h>. */
 #include "ndwin/guid.h"

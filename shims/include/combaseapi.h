@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <combaseapi.h>, stood in for by ndcompat. */
+/* ndcompat's <combaseapi.h>. */
 #include "ndwin/com.h"

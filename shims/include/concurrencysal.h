@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <concurrencysal.h>, stood in for by ndcompat. */
+/* ndcompat's <concurrencysal.h>. */
 #include "ndwin/sal.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <debugapi.h>, stood in for by ndcompat. */
+/* ndcompat's <debugapi.h>. */
 #include "ndwin/system.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <driverspecs.h>, stood in for by ndcompat. */
+/* ndcompat's <driverspecs.h>. */
 #include "ndwin/sal.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <errhandlingapi.h>, stood in for by ndcompat. */
+/* ndcompat's <errhandlingapi.h>. */
 #include "ndwin/error.h"

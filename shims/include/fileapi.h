@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <fileapi.h>, stood in for by ndcompat. */
+/* ndcompat's <fileapi.h>. */
 #include "ndwin/file.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <guiddef.h>, stood in for by ndcompat. */
+/* ndcompat's <guiddef.h>. */
 #include "ndwin/guid.h"

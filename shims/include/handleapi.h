@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <handleapi.h>, stood in for by ndcompat. */
+/* ndcompat's <handleapi.h>. */
 #include "ndwin/io.h"

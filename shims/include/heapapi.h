@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <heapapi.h>, stood in for by ndcompat. */
+/* ndcompat's <heapapi.h>. */
 #include "ndwin/memory.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ifdef.h>, stood in for by ndcompat. */
+/* ndcompat's <ifdef.h>. */
 #include "ndwin/winsock.h"

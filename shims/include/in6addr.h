@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <in6addr.h>, stood in for by ndcompat. */
+/* ndcompat's <in6addr.h>. */
 #include "ndwin/winsock.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <inaddr.h>, stood in for by ndcompat. */
+/* ndcompat's <inaddr.h>. */
 #include "ndwin/winsock.h"

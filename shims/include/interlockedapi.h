@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <interlockedapi.h>, stood in for by ndcompat. */
+/* ndcompat's <interlockedapi.h>. */
 #include "ndwin/interlocked.h"

@@ -1,4 +1,186 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <intrin.h>, stood in for by ndcompat. */
-#include "ndwin/interlocked.h"
+/* ndcompat's <intrin.h>: intrinsics of MSVC. */
+#ifndef NDWIN_INTRIN_ALL_H
+#define NDWIN_INTRIN_ALL_H
+
+#if defined(__x86_64__)
+#include <x86intrin.h> /* _mm_*, __rdtsc, _rotl, ... */
+#include <cpuid.h>
+#endif
+#include <stdlib.h>
 #include "ndwin/macros.h"
+#include "ndwin/intrin.h"
+
+#define __popcnt16(value) ((unsigned short)__builtin_popcount((unsigned short)(value)))
+#define __popcnt(value)   ((unsigned)__builtin_popcount((unsigned)(value)))
+#define __popcnt64(value) ((unsigned long long)__builtin_popcountll(value))
+#define __lzcnt(value)    ((unsigned)((value) ? __builtin_clz((unsigned)(value)) : 32))
+#define __nop()           __asm__ volatile("nop")
+#define __faststorefence() MemoryBarrier()
+#define _ReturnAddress()  __builtin_return_address(0)
+
+#ifdef NDW_BUILTIN_INTRINSICS
+EXTERN_C unsigned long long _umul128(unsigned long long a, unsigned long long b, unsigned long long *high);
+EXTERN_C unsigned long long __umulh(unsigned long long a, unsigned long long b);
+EXTERN_C long long __mulh(long long a, long long b);
+#else
+NDW_INTRINSIC unsigned long long _umul128(unsigned long long a, unsigned long long b, unsigned long long *high)
+{
+    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+    *high = (unsigned long long)(product >> 64);
+    return (unsigned long long)product;
+}
+NDW_INTRINSIC unsigned long long __umulh(unsigned long long a, unsigned long long b)
+{
+    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+    return (unsigned long long)(product >> 64);
+}
+NDW_INTRINSIC long long __mulh(long long a, long long b)
+{
+    __extension__ const __int128 product = (__int128)a * b;
+    return (long long)(product >> 64);
+}
+#endif
+
+#if defined(__x86_64__)
+/* MSVC's __cpuid, with two arguments, beside the one of <cpuid.h> with five; and __cpuidex. */
+NDW_INTRINSIC void ndw_cpuid(int registers[4], int leaf, int part)
+{
+    __asm__ volatile("cpuid"
+                     : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                     : "0"(leaf), "2"(part));
+}
+#undef __cpuid
+#define __cpuid(...) NDW_CPUID_N(__VA_ARGS__, NDW_CPUID_5, , , NDW_CPUID_2, )(__VA_ARGS__)
+#define NDW_CPUID_N(a, b, c, d, e, form, ...) form
+#define NDW_CPUID_2(registers, leaf) ndw_cpuid((registers), (int)(leaf), 0)
+#define NDW_CPUID_5(level, a, b, c, d) \
+    __asm__ volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "0"(level))
+#undef __cpuidex
+#define __cpuidex(registers, leaf, part) ndw_cpuid((registers), (int)(leaf), (int)(part))
+#endif
+
+/* Bits of a word that may lie beyond the first one. Words of 64 bits are `long` or `long long`, as the program has them. */
+#ifndef NDW_BUILTIN_INTRINSICS
+typedef unsigned __attribute__((may_alias)) ndw_word32;
+typedef unsigned long long __attribute__((may_alias)) ndw_word64;
+#define NDW_BIT_OF(name, word_type, pointer, index, width, change)                       \
+    NDW_INLINE unsigned char name(pointer words, index bit)                              \
+    {                                                                                    \
+        word_type *const word = (word_type *)words + bit / width;                        \
+        const word_type mask = (word_type)1 << (bit & (width - 1));                      \
+        const unsigned char was = (*word & mask) != 0;                                   \
+        change;                                                                          \
+        return was;                                                                      \
+    }
+NDW_INLINE unsigned char _bittest(const int *words, int bit)
+{
+    return ((unsigned)words[bit / 32] >> (bit & 31)) & 1;
+}
+NDW_INLINE unsigned char _bittest64(const void *words, long long bit)
+{
+    return (((const ndw_word64 *)words)[bit / 64] >> (bit & 63)) & 1;
+}
+NDW_BIT_OF(_bittestandset, ndw_word32, int *, int, 32, *word |= mask)
+NDW_BIT_OF(_bittestandreset, ndw_word32, int *, int, 32, *word &= ~mask)
+NDW_BIT_OF(_bittestandcomplement, ndw_word32, int *, int, 32, *word ^= mask)
+NDW_BIT_OF(_bittestandset64, ndw_word64, void *, long long, 64, *word |= mask)
+NDW_BIT_OF(_bittestandreset64, ndw_word64, void *, long long, 64, *word &= ~mask)
+NDW_BIT_OF(_bittestandcomplement64, ndw_word64, void *, long long, 64, *word ^= mask)
+#undef NDW_BIT_OF
+
+NDW_INLINE long long _mul128(long long a, long long b, long long *high)
+{
+    __extension__ const __int128 product = (__int128)a * b;
+    *high = (long long)(product >> 64);
+    return (long long)product;
+}
+NDW_INLINE unsigned long long __shiftleft128(unsigned long long low, unsigned long long high, unsigned char by)
+{
+    return by & 63 ? high << (by & 63) | low >> (64 - (by & 63)) : high;
+}
+NDW_INLINE unsigned long long __shiftright128(unsigned long long low, unsigned long long high, unsigned char by)
+{
+    return by & 63 ? low >> (by & 63) | high << (64 - (by & 63)) : low;
+}
+NDW_INLINE unsigned char _rotl8(unsigned char value, unsigned char by)
+{
+    return (unsigned char)(value << (by & 7) | value >> (-by & 7));
+}
+NDW_INLINE unsigned char _rotr8(unsigned char value, unsigned char by)
+{
+    return (unsigned char)(value >> (by & 7) | value << (-by & 7));
+}
+NDW_INLINE unsigned short _rotl16(unsigned short value, unsigned char by)
+{
+    return (unsigned short)(value << (by & 15) | value >> (-by & 15));
+}
+NDW_INLINE unsigned short _rotr16(unsigned short value, unsigned char by)
+{
+    return (unsigned short)(value >> (by & 15) | value << (-by & 15));
+}
+NDW_INLINE void __stosb(unsigned char *target, unsigned char value, size_t count)
+{
+    __builtin_memset(target, value, count);
+}
+NDW_INLINE void __movsb(unsigned char *target, const unsigned char *source, size_t count)
+{
+    size_t i; /* forwards, as the instruction does, byte by byte */
+    for (i = 0; i < count; i++)
+        ((volatile unsigned char *)target)[i] = source[i];
+}
+/* `long` of MSVC's has 32 bits. */
+NDW_INLINE void __stosd(unsigned *target, unsigned value, size_t count)
+{
+    while (count--)
+        *target++ = value;
+}
+NDW_INLINE void __stosq(void *target, unsigned long long value, size_t count)
+{
+    ndw_word64 *at = (ndw_word64 *)target;
+    while (count--)
+        *at++ = value;
+}
+NDW_INLINE void __movsq(void *target, const void *source, size_t count)
+{
+    size_t i;
+    for (i = 0; i < count; i++)
+        ((volatile ndw_word64 *)target)[i] = ((const ndw_word64 *)source)[i];
+}
+NDW_INLINE long long __emul(int a, int b) { return (long long)a * b; }
+NDW_INLINE unsigned long long __emulu(unsigned a, unsigned b) { return (unsigned long long)a * b; }
+#define __ud2()          __builtin_trap()
+#define __fastfail(code) ((void)(code), __builtin_trap())
+#if defined(__x86_64__)
+/* The quotient must fit: as on Windows, the processor raises a fault otherwise. */
+NDW_INLINE unsigned long long _udiv128(
+    unsigned long long high, unsigned long long low, unsigned long long divisor, unsigned long long *remainder)
+{
+    unsigned long long quotient, rest;
+    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "rm"(divisor) : "cc");
+    *remainder = rest;
+    return quotient;
+}
+#endif
+#ifdef __cplusplus
+/* LONG64 and ULONG64 are Linux's long. */
+extern "C++" {
+inline long long _mul128(long long a, long long b, long *high)
+{
+    long long upper;
+    const long long lower = _mul128(a, b, &upper);
+    *high = static_cast<long>(upper);
+    return lower;
+}
+inline unsigned long long _umul128(unsigned long long a, unsigned long long b, unsigned long *high)
+{
+    unsigned long long upper;
+    const unsigned long long lower = _umul128(a, b, &upper);
+    *high = static_cast<unsigned long>(upper);
+    return lower;
+}
+}
+#endif
+#endif
+
+#endif /* NDWIN_INTRIN_ALL_H */

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ioapiset.h>, stood in for by ndcompat. */
+/* ndcompat's <ioapiset.h>. */
 #include "ndwin/io.h"

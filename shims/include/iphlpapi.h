@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <iphlpapi.h>, stood in for by ndcompat. Address types only: interfaces are enumerated with getifaddrs() on Linux. */
+/* ndcompat's <iphlpapi.h>. */
 #include "winsock2.h"
+#include "ndwin/netioapi.h"

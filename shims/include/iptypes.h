@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <iptypes.h>, stood in for by ndcompat. */
+/* ndcompat's <iptypes.h>. */
 #include "winsock2.h"
+#include "ndwin/iphlpapi.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <libloaderapi.h>, stood in for by ndcompat. */
+/* ndcompat's <libloaderapi.h>. */
 #include "ndwin/system.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <memoryapi.h>, stood in for by ndcompat. */
+/* ndcompat's <memoryapi.h>. */
 #include "ndwin/memory.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <minwinbase.h>, stood in for by ndcompat. */
+/* ndcompat's <minwinbase.h>. */
 #include "ndwin/io.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <minwindef.h>, stood in for by ndcompat. */
+/* ndcompat's <minwindef.h>. */
 #include "ndwin/macros.h"

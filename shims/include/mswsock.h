@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <mswsock.h>, stood in for by ndcompat. */
+/* ndcompat's <mswsock.h>. */
 #include "winsock2.h"

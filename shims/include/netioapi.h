@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <netioapi.h>, stood in for by ndcompat. */
+/* ndcompat's <netioapi.h>. */
 #include "winsock2.h"
+#include "ndwin/netioapi.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ntdef.h>, stood in for by ndcompat. */
+/* ndcompat's <ntdef.h>. */
 #include "ndwin/types.h"

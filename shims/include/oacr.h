@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <oacr.h>, stood in for by ndcompat. */
+/* ndcompat's <oacr.h>. */
 #include "ndwin/sal.h"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <objbase.h>, stood in for by ndcompat. */
+/* ndcompat's <objbase.h>. */
 #include "windows.h"
 #include "ndwin/com.h"

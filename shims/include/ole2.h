@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ole2.h>, stood in for by ndcompat. */
+/* ndcompat's <ole2.h>. */
 #include "windows.h"
 #include "ndwin/com.h"

@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <processenv.h>, stood in for by ndcompat. */
+/* ndcompat's <processenv.h>. */
+#include "ndwin/environment.h"
 #include "ndwin/system.h"

@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <processthreadsapi.h>, stood in for by ndcompat. */
+/* ndcompat's <processthreadsapi.h>. */
 #include "ndwin/thread.h"
+#include "ndwin/processor.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <profileapi.h>, stood in for by ndcompat. */
+/* ndcompat's <profileapi.h>. */
 #include "ndwin/system.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <sal.h>, stood in for by ndcompat. */
+/* ndcompat's <sal.h>. */
 #include "ndwin/sal.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <sddl.h>, stood in for by ndcompat. No security descriptor functions: for code that includes it by habit. */
+/* ndcompat's <sddl.h>. It has no functions: for code that includes it without need. */
 #include "windows.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <specstrings.h>, stood in for by ndcompat. */
+/* ndcompat's <specstrings.h>. */
 #include "ndwin/sal.h"

@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <stringapiset.h>, stood in for by ndcompat. */
+/* ndcompat's <stringapiset.h>. */
 #include "ndwin/system.h"
+#include "ndwin/strings.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <synchapi.h>, stood in for by ndcompat. */
+/* ndcompat's <synchapi.h>. */
 #include "ndwin/sync.h"

@@ -1,3 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <sysinfoapi.h>, stood in for by ndcompat. */
+/* ndcompat's <sysinfoapi.h>. */
 #include "ndwin/system.h"
+#include "ndwin/environment.h"
+#include "ndwin/calendar.h"
+#include "ndwin/processor.h"
+#include "ndwin/version.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <tchar.h>, stood in for by ndcompat. */
+/* ndcompat's <tchar.h>. */
 #include "ndwin/tchar.h"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <unknwn.h>, stood in for by ndcompat. */
+/* ndcompat's <unknwn.h>. */
 #include "windows.h"
 #include "ndwin/com.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winbase.h>, stood in for by ndcompat. */
+/* ndcompat's <winbase.h>. */
 #include "windows.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <windef.h>, stood in for by ndcompat. */
+/* ndcompat's <windef.h>. */
 #include "ndwin/macros.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winerror.h>, stood in for by ndcompat. */
+/* ndcompat's <winerror.h>. */
 #include "ndwin/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winnt.h>, stood in for by ndcompat. */
-#include "ndwin/interlocked.h"
+/* ndcompat's <winnt.h>. */
+#include "ndwin/intrin.h"
 #include "ndwin/macros.h"
 #include "ndwin/memory.h"
 #ifndef WIN32_NO_STATUS

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winsock.h>, stood in for by ndcompat. */
+/* ndcompat's <winsock.h>. */
 #include "windows.h"
 #include "ndwin/winsock.h"

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winsock2.h>, stood in for by ndcompat. */
+/* ndcompat's <winsock2.h>. */
 #include "windows.h"
 #include "ndwin/winsock.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winternl.h>, stood in for by ndcompat. */
+/* ndcompat's <winternl.h>. */
 #include "windows.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <winver.h>, stood in for by ndcompat. No version resources: for code that includes it by habit. */
+/* ndcompat's <winver.h>. It has no functions: for code that includes it without need. */
 #include "windows.h"

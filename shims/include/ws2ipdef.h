@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ws2ipdef.h>, stood in for by ndcompat. */
+/* ndcompat's <ws2ipdef.h>. */
 #include "ndwin/winsock.h"

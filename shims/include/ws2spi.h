@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ws2spi.h>, stood in for by ndcompat. */
+/* ndcompat's <ws2spi.h>. */
 #include "winsock2.h"

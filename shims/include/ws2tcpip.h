@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <ws2tcpip.h>, stood in for by ndcompat. */
+/* ndcompat's <ws2tcpip.h>. */
 #include "winsock2.h"

@@ -1,13 +1,15 @@
-//! Sleeping on a 32-bit word until it changes, and when to give up.
+//! Futexes, and deadlines of waits.
 
-use std::ptr::null;
+use rustix::thread::futex::{self, Flags};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// When a wait gives up; earlier ones are less than later ones.
+/// The deadline of a wait. Earlier ones are less than later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
-    /// At once: the wait is a mere look.
+    /// The wait only polls.
     Now,
     At(Instant),
     Never,
@@ -31,6 +33,15 @@ impl Deadline {
         self.remaining().is_some_and(|left| left.is_zero())
     }
 
+    /// The point in time; `None` for never.
+    pub(crate) fn instant(self) -> Option<Instant> {
+        match self {
+            Deadline::Now => Some(Instant::now()),
+            Deadline::At(at) => Some(at),
+            Deadline::Never => None,
+        }
+    }
+
     pub(crate) fn remaining(self) -> Option<Duration> {
         match self {
             Deadline::Now => Some(Duration::ZERO),
@@ -40,33 +51,26 @@ impl Deadline {
     }
 }
 
-/// Every sleeper of a word, whatever it sleeps for.
-pub(crate) const ANYONE: u32 = u32::MAX;
-
-/// Sleeps while `word` is `expected`, as one that a wake-up for `group` is meant for.
+/// Sleeps while `word` is `expected`.
 ///
-/// Returns after a wake-up, a change, the deadline, or for no reason: the caller looks again.
-pub(crate) fn wait(word: &AtomicU32, expected: u32, group: u32, deadline: Deadline) {
+/// Returns after a wake-up, a change, the deadline, or spuriously: the caller checks again.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
     let end = deadline.remaining().map(|left| {
-        // FUTEX_WAIT_BITSET takes a point in time of the monotonic clock.
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` is writable.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        // The kernel takes an absolute time of the monotonic clock.
+        let now = clock_gettime(ClockId::Monotonic);
         let nanoseconds = now.tv_nsec as u64 + u64::from(left.subsec_nanos());
-        libc::timespec {
-            tv_sec: now.tv_sec.saturating_add_unsigned(left.as_secs() + nanoseconds / 1_000_000_000),
+        let seconds = left.as_secs() + nanoseconds / 1_000_000_000;
+        Timespec {
+            tv_sec: now.tv_sec.saturating_add_unsigned(seconds),
             tv_nsec: (nanoseconds % 1_000_000_000) as _,
         }
     });
-    let timeout = end.as_ref().map_or(null(), std::ptr::from_ref);
-    let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is live, and the time is NULL or valid during the call.
-    unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, timeout, null::<u32>(), group) };
+    // The possible errors are a time-out, a signal, and a changed word.
+    let _ = futex::wait_bitset(word, Flags::PRIVATE, expected, end.as_ref(), NonZeroU32::MAX);
 }
 
-/// Wakes at most `count` sleepers of `group`. The word is only named, never looked at.
-pub(crate) fn wake(word: *const AtomicU32, count: i32, group: u32) {
-    let operation = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: a wake-up uses nothing but the address.
-    unsafe { libc::syscall(libc::SYS_futex, word, operation, count, null::<u32>(), null::<u32>(), group) };
+/// Wakes at most `count` sleepers.
+pub(crate) fn wake(word: &AtomicU32, count: u32) {
+    // Cannot fail for a mapped word.
+    let _ = futex::wake(word, Flags::PRIVATE, count);
 }

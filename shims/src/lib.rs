@@ -1,20 +1,29 @@
-//! The Win32 runtime that ported NetworkDirect code stands on.
+//! The Win32 runtime for ported NetworkDirect code.
 //!
-//! One subject per module; a module's C entry points (`ndw_*`, mapped from the Windows names by the headers in
-//! `shims/include`) stand at the end of the file that implements them.
+//! One subject per module. A module's C entry points (`ndw_*`, mapped from the Windows names by the headers in `shims/include`)
+//! are at the end of the file that implements them; those that take handles are in [`api`], the top layer. `ci/lib/floors` lists
+//! what may import what.
 
-// The contract of an entry point is that of the Windows function it stands for; it is not repeated at each.
-#![allow(clippy::missing_safety_doc)]
+#![cfg_attr(not(test), deny(clippy::multiple_unsafe_ops_per_block))]
 
+pub mod api;
+pub mod arguments;
+mod boundary;
+pub mod calendar;
+pub mod cancellation;
 pub mod crt;
+pub mod environment;
 pub mod error;
-pub mod filesystem;
+pub mod files;
 mod futex;
+pub mod handle;
 pub mod io;
 pub mod library;
+pub mod logging;
 pub mod memory;
 pub mod object;
 pub mod process;
+pub mod processor;
 pub mod sync;
 pub mod text;
 pub mod time;

@@ -1,10 +1,12 @@
-//! Modules: `LoadLibrary`, `GetProcAddress` and their kin over the dynamic loader.
+//! Modules: `LoadLibrary`, `GetProcAddress` and related functions, on the dynamic loader.
 //!
 //! An `HMODULE` is the loader's handle, which is the same for every user of a library. The DLLs of Windows whose
 //! functions live in this runtime (kernel32, ntdll, ws2_32 and so on) are the library that holds the runtime.
 
+use crate::arguments::{Out, Text};
+use crate::boundary::guard_bool;
 use crate::error::*;
-use crate::text::{self, Wchar};
+use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// `HMODULE`.
 pub type Module = *mut c_void;
 
-/// Flags of `LoadLibraryEx` that load a file without its code, which a shared object does not offer.
+/// Flags of `LoadLibraryEx` that load a file as data, which shared objects do not support.
 const AS_DATA: u32 = 0x2 | 0x20 | 0x40;
 /// Names below this address are ordinals.
 const ORDINALS: usize = 0x1_0000;
@@ -24,13 +26,13 @@ const ORDINALS: usize = 0x1_0000;
 const SYSTEM_MODULES: &[&str] =
     &["kernel32", "kernelbase", "ntdll", "ws2_32", "mswsock", "msvcrt", "ucrtbase", "advapi32"];
 
-/// The modules whose handles were given out, with the number of loads to be undone. Others are not followed.
+/// Reference counts of modules loaded by the program. Pointers of other modules are never followed.
 fn modules() -> MutexGuard<'static, BTreeMap<usize, u32>> {
     static MODULES: Mutex<BTreeMap<usize, u32>> = Mutex::new(BTreeMap::new());
     MODULES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the loader; `None` stands for the program itself.
+/// Calls `dlopen`; `None` is the program itself.
 fn open(path: Option<&str>, flags: c_int) -> Option<Module> {
     let path = path.map(CString::new).transpose().ok()?;
     let name = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
@@ -39,7 +41,7 @@ fn open(path: Option<&str>, flags: c_int) -> Option<Module> {
     (!handle.is_null()).then_some(handle)
 }
 
-/// Gives one reference back to the loader.
+/// Calls `dlclose`.
 fn close(module: Module) {
     // SAFETY: every handle that comes here was opened once more than it was closed.
     unsafe { libc::dlclose(module) };
@@ -48,17 +50,18 @@ fn close(module: Module) {
 /// The path of the library, or of the program, that this runtime is linked into.
 pub(crate) fn runtime_path() -> Option<String> {
     let mut found = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: filled when the result is not 0; the name then is a string that lives as long as the library.
-    unsafe {
-        let address = runtime_path as fn() -> Option<String> as *const c_void;
-        if libc::dladdr(address, found.as_mut_ptr()) == 0 {
-            return None;
-        }
-        text::string_from_narrow(found.assume_init().dli_fname)
+    let address = runtime_path as fn() -> Option<String> as *const c_void;
+    // SAFETY: an address of code, and room for the answer.
+    if unsafe { libc::dladdr(address, found.as_mut_ptr()) } == 0 {
+        return None;
     }
+    // SAFETY: filled by the call.
+    let found = unsafe { found.assume_init() };
+    // SAFETY: a string that lives as long as the library.
+    unsafe { text::string_from_narrow(found.dli_fname) }
 }
 
-/// Whether a name stands for a DLL that this runtime replaces.
+/// Whether this is the name of a DLL that this runtime replaces.
 fn is_system_module(name: &str) -> bool {
     let name = name.rsplit(['\\', '/']).next().unwrap_or(name).to_ascii_lowercase();
     let stem = name.strip_suffix(".dll").unwrap_or(&name);
@@ -70,7 +73,7 @@ fn open_runtime(flags: c_int) -> Option<Module> {
     runtime_path().and_then(|path| open(Some(&path), flags | libc::RTLD_NOLOAD)).or_else(|| open(None, flags))
 }
 
-/// The names under which a Windows name may be found: as it is, then as Linux would call the library.
+/// The file names to try for a Windows name: the name itself, then Linux's form of it.
 fn candidates(name: &str) -> Vec<String> {
     let path = name.replace('\\', "/");
     let (folder, file) =
@@ -106,7 +109,7 @@ fn load(name: Option<String>, flags: u32) -> Result<Module, u32> {
     Ok(module)
 }
 
-/// A module that is loaded already; the handle is not one to be freed.
+/// A module that is loaded already. Its handle is not to be freed.
 fn loaded(name: Option<String>) -> Result<Module, u32> {
     let module = match name {
         None => open(None, 0),
@@ -118,6 +121,45 @@ fn loaded(name: Option<String>) -> Result<Module, u32> {
     Ok(module)
 }
 
+/// `GET_MODULE_HANDLE_EX_FLAG_PIN`, `..._UNCHANGED_REFCOUNT`, `..._FROM_ADDRESS`.
+const PIN: u32 = 1;
+const UNCHANGED_REFCOUNT: u32 = 2;
+const FROM_ADDRESS: u32 = 4;
+
+/// Opens the module that an address is in once more.
+fn find_around(address: *const c_void, flags: c_int) -> Option<Module> {
+    let mut found = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    let mut map: *const LinkMap = std::ptr::null();
+    // SAFETY: any address, and room for both answers.
+    if unsafe { dladdr1(address, found.as_mut_ptr(), (&raw mut map).cast(), RTLD_DL_LINKMAP) } == 0 {
+        return None;
+    }
+    // SAFETY: the loader's record of a loaded library.
+    let map = unsafe { map.as_ref() }?;
+    // SAFETY: a string of the record's.
+    let name = unsafe { text::string_from_narrow(map.name) }.filter(|name| !name.is_empty());
+    // The loader's entry of the program has an empty name.
+    open(name.as_deref(), flags | if name.is_some() { libc::RTLD_NOLOAD } else { 0 })
+}
+
+/// A module that is loaded already: one reference more to it, unless that is not wanted.
+fn reference(flags: u32, find: impl FnOnce(c_int) -> Option<Module>) -> Result<Module, u32> {
+    if flags & !(PIN | UNCHANGED_REFCOUNT | FROM_ADDRESS) != 0 || flags & 3 == PIN | UNCHANGED_REFCOUNT {
+        return Err(ERROR_INVALID_PARAMETER);
+    }
+    let pin = if flags & PIN != 0 { libc::RTLD_NODELETE } else { 0 };
+    let module = find(pin).ok_or(ERROR_MOD_NOT_FOUND)?;
+    let mut modules = modules();
+    let loads = modules.entry(module as usize).or_default();
+    if flags & (PIN | UNCHANGED_REFCOUNT) == 0 {
+        *loads += 1;
+    } else {
+        drop(modules);
+        close(module);
+    }
+    Ok(module)
+}
+
 fn unload(module: Module) -> Result<(), u32> {
     if module.is_null() {
         return Err(ERROR_INVALID_HANDLE);
@@ -126,7 +168,7 @@ fn unload(module: Module) -> Result<(), u32> {
         Some(loads @ 1..) => *loads -= 1,
         _ => return Err(ERROR_MOD_NOT_FOUND),
     }
-    // Not under the lock: its finalisers may come back here.
+    // Without the lock, as the module's destructors may call back.
     close(module);
     Ok(())
 }
@@ -146,7 +188,7 @@ unsafe fn procedure(module: Module, name: *const c_char) -> Result<*mut c_void, 
     if (name as usize) < ORDINALS {
         return Err(ERROR_PROC_NOT_FOUND);
     }
-    // SAFETY: a string by the contract.
+    // SAFETY: no ordinal, hence a terminated string.
     let name = unsafe { CStr::from_ptr(name) };
     let own = [b"ndw_", name.to_bytes_with_nul()].concat();
     let symbol = |name: *const c_char| {
@@ -154,8 +196,8 @@ unsafe fn procedure(module: Module, name: *const c_char) -> Result<*mut c_void, 
         let found = unsafe { libc::dlsym(module, name) };
         (!found.is_null()).then_some(found)
     };
-    // A Windows function is in this runtime under its own name with a prefix, which comes first: the plain name
-    // may be one of the C library's.
+    // This runtime's functions have a prefix. The prefixed name is tried first, as the plain one may be a function of the C
+    // library.
     symbol(own.as_ptr().cast()).or_else(|| symbol(name.as_ptr())).ok_or(ERROR_PROC_NOT_FOUND)
 }
 
@@ -169,8 +211,10 @@ fn file_name(module: Module) -> Result<String, u32> {
         unsafe { dlinfo(module, RTLD_DI_LINKMAP, (&raw mut map).cast()) };
     }
     // SAFETY: NULL, or the loader's record of a loaded library.
-    let name = unsafe { map.as_ref().and_then(|map| text::narrow(map.name)) }.unwrap_or_default();
-    // The program's own record has no name.
+    let map = unsafe { map.as_ref() };
+    // SAFETY: NULL or a string of the record's.
+    let name = map.and_then(|map| unsafe { text::narrow(map.name) }).unwrap_or_default();
+    // The loader's entry of the program has an empty name.
     if name.is_empty() {
         return std::env::current_exe().map(path).map_err(|_| ERROR_MOD_NOT_FOUND);
     }
@@ -178,7 +222,7 @@ fn file_name(module: Module) -> Result<String, u32> {
     Ok(path(name.canonicalize().unwrap_or(name)))
 }
 
-/// Hands a file name out: cut, with `ERROR_INSUFFICIENT_BUFFER`, when there is too little room.
+/// Writes a file name to the caller's buffer; truncated, with `ERROR_INSUFFICIENT_BUFFER`, if it does not fit.
 ///
 /// # Safety
 /// `buffer` has room for `size` units.
@@ -208,21 +252,31 @@ struct LinkMap {
 }
 
 const RTLD_DI_LINKMAP: c_int = 2;
+const RTLD_DL_LINKMAP: c_int = 2;
 
 unsafe extern "C" {
     fn dlinfo(handle: Module, request: c_int, result: *mut c_void) -> c_int;
+    fn dladdr1(
+        address: *const c_void,
+        info: *mut libc::Dl_info,
+        extra: *mut *mut c_void,
+        flags: c_int,
+    ) -> c_int;
 }
 
-/// A module that stays loaded while this lives, for Rust code.
+/// A module that stays loaded until dropped, for Rust code.
 pub struct Library(Module);
 
 // SAFETY: the loader's functions take a handle on any thread.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: the loader's functions take a handle on several threads at a time.
 unsafe impl Sync for Library {}
 
 impl Library {
     /// Loads `name` as `LoadLibrary` does; the error is that of `GetLastError`.
+    ///
+    /// # Errors
+    /// `ERROR_MOD_NOT_FOUND` and the others of `LoadLibrary`.
     pub fn load(name: &str) -> Result<Library, u32> {
         load(Some(name.to_owned()), 0).map(Library)
     }
@@ -236,7 +290,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // It was loaded once and is unloaded once.
+        // Cannot fail: each `Library` holds one reference.
         let _ = unload(self.0);
     }
 }
@@ -248,37 +302,34 @@ fn handle(result: Result<Module, u32>) -> Module {
     })
 }
 
-/// `LoadLibraryW`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LoadLibraryW(name: *const Wchar) -> Module {
-    // SAFETY: the function's contract.
-    handle(load(unsafe { text::string_from_wide(name) }, 0))
+fn load_library<T: Unit>(name: Text<'_, T>) -> Module {
+    handle(load(name.read(), 0))
 }
 
-/// `LoadLibraryA`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LoadLibraryA(name: *const c_char) -> Module {
-    // SAFETY: the function's contract.
-    handle(load(unsafe { text::string_from_narrow(name) }, 0))
+fn load_library_ex<T: Unit>(name: Text<'_, T>, _file: *mut c_void, flags: u32) -> Module {
+    handle(load(name.read(), flags))
 }
 
-/// `LoadLibraryExW`: the flags that say where to search are left to the loader's own rules.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LoadLibraryExW(name: *const Wchar, _file: *mut c_void, flags: u32) -> Module {
-    // SAFETY: the function's contract.
-    handle(load(unsafe { text::string_from_wide(name) }, flags))
+fn get_module_handle<T: Unit>(name: Text<'_, T>) -> Module {
+    handle(loaded(name.read()))
 }
 
-/// `LoadLibraryExA`: the flags that say where to search are left to the loader's own rules.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LoadLibraryExA(name: *const c_char, _file: *mut c_void, flags: u32) -> Module {
-    // SAFETY: the function's contract.
-    handle(load(unsafe { text::string_from_narrow(name) }, flags))
+narrow_and_wide! {
+    "`LoadLibrary`."
+    ndw_LoadLibraryA ndw_LoadLibraryW = load_library(name: Text<'_, T>) -> Module;
+    "`LoadLibraryEx`: the flags that say where to search are left to the loader's own rules."
+    ndw_LoadLibraryExA ndw_LoadLibraryExW
+        = load_library_ex(name: Text<'_, T>, file: *mut c_void, flags: u32) -> Module;
+    "`GetModuleHandle`: NULL for the program."
+    ndw_GetModuleHandleA ndw_GetModuleHandleW = get_module_handle(name: Text<'_, T>) -> Module;
 }
 
 /// `FreeLibrary`: only what was loaded can be freed, not what `GetModuleHandle` found.
+///
+/// # Safety
+/// Nobody uses the library's code or data any more, if this is the last handle to it.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_FreeLibrary(module: Module) -> i32 {
+pub unsafe extern "C" fn ndw_FreeLibrary(module: Module) -> i32 {
     match unload(module) {
         Ok(()) => 1,
         Err(code) => {
@@ -288,145 +339,62 @@ pub extern "C" fn ndw_FreeLibrary(module: Module) -> i32 {
     }
 }
 
-/// `GetModuleHandleW`: NULL for the program.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetModuleHandleW(name: *const Wchar) -> Module {
-    // SAFETY: the function's contract.
-    handle(loaded(unsafe { text::string_from_wide(name) }))
+/// # Safety
+/// `name` is NULL, a terminated string, or with `FROM_ADDRESS` any address.
+unsafe fn get_module_handle_ex<T: Unit>(flags: u32, name: *const T, module: Out<'_, Module>) -> i32 {
+    guard_bool(|| {
+        let module = module.required(ERROR_INVALID_PARAMETER)?;
+        module.put(null_mut());
+        let found = reference(flags, |load| {
+            if flags & FROM_ADDRESS != 0 {
+                return find_around(name.cast(), load);
+            }
+            // SAFETY: NULL or terminated, as it is no address.
+            match unsafe { T::read(name) } {
+                None => open(None, load),
+                Some(name) => find(&name, load | libc::RTLD_NOLOAD),
+            }
+        })?;
+        module.put(found);
+        Ok(())
+    })
 }
 
-/// `GetModuleHandleA`: NULL for the program.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetModuleHandleA(name: *const c_char) -> Module {
-    // SAFETY: the function's contract.
-    handle(loaded(unsafe { text::string_from_narrow(name) }))
+narrow_and_wide! {
+    "`GetModuleHandleEx`."
+    ndw_GetModuleHandleExA ndw_GetModuleHandleExW
+        = unsafe get_module_handle_ex(flags: u32, name: *const T, module: Out<'_, Module>) -> i32;
 }
 
 /// `GetProcAddress`: by name; shared objects have no ordinals.
+///
+/// # Safety
+/// `name` is an ordinal, or a terminated name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_GetProcAddress(module: Module, name: *const c_char) -> *mut c_void {
-    // SAFETY: the function's contract.
+    // SAFETY: C's caller has an ordinal or a terminated name.
     handle(unsafe { procedure(module, name) })
 }
 
 /// `GetModuleFileNameW`.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` characters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_GetModuleFileNameW(module: Module, buffer: *mut Wchar, size: u32) -> u32 {
-    // SAFETY: the function's contract.
+    // SAFETY: C's caller has room for `size` characters.
     unsafe { answer(file_name(module).map(|name| text::to_wide(&name)), buffer, size) }
 }
 
 /// `GetModuleFileNameA`.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_GetModuleFileNameA(module: Module, buffer: *mut c_char, size: u32) -> u32 {
-    // SAFETY: the function's contract.
+    // SAFETY: C's caller has room for `size` characters.
     unsafe { answer(file_name(module).map(String::into_bytes), buffer.cast(), size) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::w;
-    use std::ptr::null;
-
-    // SAFETY of every block below: terminated names, handles from this module, buffers of the sizes told.
-
-    /// Other tests, which run meanwhile, load another library: the last `FreeLibrary` must find this one gone.
-    #[test]
-    fn a_library_is_loaded_used_and_freed() {
-        // SAFETY: see above.
-        unsafe {
-            let module = ndw_LoadLibraryW(w("libm.so.6").as_ptr());
-            assert!(!module.is_null());
-            assert_eq!(ndw_LoadLibraryExA(c"libm.so.6".as_ptr(), null_mut(), 0), module);
-            let cos = ndw_GetProcAddress(module, c"cos".as_ptr());
-            let cos: extern "C" fn(f64) -> f64 = std::mem::transmute(cos);
-            assert_eq!(cos(0.0), 1.0);
-
-            assert!(ndw_GetProcAddress(module, c"no_such_function".as_ptr()).is_null());
-            assert_eq!(last_error(), ERROR_PROC_NOT_FOUND);
-            assert!(ndw_GetProcAddress(module, 17 as *const c_char).is_null());
-            assert_eq!(ndw_GetModuleHandleA(c"libm.so.6".as_ptr()), module);
-
-            assert_eq!((ndw_FreeLibrary(module), ndw_FreeLibrary(module)), (1, 1));
-            assert_eq!(ndw_FreeLibrary(module), 0);
-            assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
-        }
-    }
-
-    #[test]
-    fn a_library_for_rust() {
-        let library = Library::load("libresolv.so.2").unwrap();
-        assert!(library.function(c"__b64_ntop").is_some() && library.function(c"no_such_function").is_none());
-        assert!(Library::load("no-such-library.dll").is_err());
-    }
-
-    #[test]
-    fn what_cannot_be_loaded() {
-        let text = std::env::current_dir().unwrap().join("Cargo.toml");
-        // SAFETY: see above.
-        unsafe {
-            for (name, error) in [
-                ("no-such-library.dll", ERROR_MOD_NOT_FOUND),
-                ("", ERROR_INVALID_PARAMETER),
-                (text.to_str().unwrap(), ERROR_BAD_EXE_FORMAT),
-            ] {
-                assert!(ndw_LoadLibraryW(w(name).as_ptr()).is_null());
-                assert_eq!(last_error(), error, "{name}");
-            }
-            assert!(ndw_LoadLibraryA(null()).is_null());
-            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
-            assert!(ndw_LoadLibraryExW(w("libm.so.6").as_ptr(), null_mut(), 2).is_null());
-            assert_eq!(last_error(), ERROR_NOT_SUPPORTED);
-            assert!(ndw_GetModuleHandleW(w("no-such-library").as_ptr()).is_null());
-            assert!(ndw_GetProcAddress(0x1234 as Module, c"cos".as_ptr()).is_null());
-            assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
-            assert_eq!(ndw_FreeLibrary(0x1234 as Module), 0);
-            assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
-            assert_eq!(ndw_FreeLibrary(null_mut()), 0);
-            assert_eq!(last_error(), ERROR_INVALID_HANDLE);
-        }
-    }
-
-    #[test]
-    fn windows_names_lead_to_linux_libraries() {
-        assert_eq!(candidates("nd.dll"), ["nd.dll", "nd.so", "libnd.so"]);
-        assert_eq!(candidates("C:\\x\\nd"), ["C:/x/nd", "C:/x/nd.so", "C:/x/libnd.so"]);
-        assert_eq!(candidates("libnd.so.1"), ["libnd.so.1"]);
-    }
-
-    #[test]
-    fn system_modules_are_this_runtime() {
-        assert!(is_system_module("KERNEL32.DLL") && is_system_module("C:\\Windows\\System32\\ntdll"));
-        assert!(is_system_module("api-ms-win-core-synch-l1-2-0.dll") && !is_system_module("kernel.dll"));
-        // SAFETY: see above.
-        unsafe {
-            let module = ndw_GetModuleHandleW(w("ntdll.dll").as_ptr());
-            assert!(!module.is_null());
-            assert_eq!(ndw_LoadLibraryA(c"kernel32".as_ptr()), module);
-            assert_eq!(ndw_FreeLibrary(module), 1);
-        }
-    }
-
-    #[test]
-    fn file_names() {
-        let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-        let mut buffer = [0; 4096];
-        // SAFETY: see above.
-        unsafe {
-            let length = ndw_GetModuleFileNameW(null_mut(), buffer.as_mut_ptr(), 4096);
-            assert_eq!(text::from_wide(&buffer[..length as usize]), program);
-            assert_eq!(ndw_GetModuleFileNameW(null_mut(), buffer.as_mut_ptr(), 5), 5);
-            assert_eq!((last_error(), buffer[4]), (ERROR_INSUFFICIENT_BUFFER, 0));
-
-            let module = ndw_LoadLibraryA(c"libresolv.so.2".as_ptr());
-            let mut narrow = [0u8; 4096];
-            let length = ndw_GetModuleFileNameA(module, narrow.as_mut_ptr().cast(), 4096);
-            let name = std::str::from_utf8(&narrow[..length as usize]).unwrap();
-            assert!(name.starts_with('/') && name.contains("libresolv"), "{name}");
-            ndw_FreeLibrary(module);
-            assert_eq!(ndw_GetModuleFileNameA(0x1234 as Module, narrow.as_mut_ptr().cast(), 4096), 0);
-            assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
-        }
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
 //! Clocks and processor times.
 
+use crate::arguments::Out;
 use std::ffi::c_long;
 use std::fs;
 
-/// `QueryPerformanceFrequency`'s value. As on Windows: programs print it as an `int`.
+/// The result of `QueryPerformanceFrequency`, the same as on Windows: programs print it as an `int`.
 pub const PERFORMANCE_FREQUENCY: i64 = 10_000_000;
 
 /// 1601-01-01 to 1970-01-01 in units of 100 ns.
@@ -32,7 +33,7 @@ fn clock(id: libc::clockid_t) -> (u64, u64) {
     (now.tv_sec as u64, now.tv_nsec as u64)
 }
 
-/// The performance counter: units of 100 ns on a clock that never jumps.
+/// The performance counter: units of 100 ns of the monotonic clock.
 pub fn performance_counter() -> i64 {
     let (seconds, nanoseconds) = clock(libc::CLOCK_MONOTONIC);
     (seconds * PERFORMANCE_FREQUENCY as u64 + nanoseconds / 100) as i64
@@ -44,15 +45,21 @@ pub fn tick_count() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// Milliseconds by a clock that never jumps and costs next to nothing: it is some milliseconds late.
+/// Milliseconds of the coarse monotonic clock, which is cheap and some milliseconds late.
 pub fn coarse_milliseconds() -> u64 {
     let (seconds, nanoseconds) = clock(libc::CLOCK_MONOTONIC_COARSE);
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// A time of Linux as Windows counts it.
+/// Converts a Unix time to a `FILETIME`.
 pub fn file_time(seconds: u64, nanoseconds: u64) -> FileTime {
     (seconds * 10_000_000 + nanoseconds / 100 + UNIX_EPOCH_IN_FILETIME).into()
+}
+
+/// Converts a time of Windows, units of 100 ns, to a Unix time.
+pub fn unix_time(units: i64) -> libc::timespec {
+    let since = units.saturating_sub(UNIX_EPOCH_IN_FILETIME as i64);
+    libc::timespec { tv_sec: since.div_euclid(10_000_000), tv_nsec: since.rem_euclid(10_000_000) * 100 }
 }
 
 /// The time of day.
@@ -61,12 +68,51 @@ pub fn system_time() -> FileTime {
     file_time(seconds, nanoseconds)
 }
 
+/// The kernel's statistics of a thread or of the process.
+pub(crate) struct ThreadStat {
+    /// Its start: ticks since the system was booted.
+    pub started: u64,
+    /// Ticks in user mode and in the kernel.
+    pub user: u64,
+    pub kernel: u64,
+}
+
+/// The statistics of a thread of this process, or of the process; `None` if the thread has ended.
+pub(crate) fn thread_stat(thread: Option<u32>) -> Option<ThreadStat> {
+    let path = thread.map_or("/proc/self/stat".to_owned(), |thread| format!("/proc/self/task/{thread}/stat"));
+    let text = fs::read_to_string(path).ok()?;
+    // The second field is a name, which may contain any character.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse().ok();
+    Some(ThreadStat { user: field(14)?, kernel: field(15)?, started: field(22)? })
+}
+
+/// The Unix time at which the system was booted.
+pub(crate) fn boot_time() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+/// Clock ticks per second.
+pub(crate) fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf only reads its argument.
+    let ticks: c_long = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    ticks.max(1) as u64
+}
+
+/// Units of 100 ns since the system was booted, without or with the time in suspend.
+pub fn interrupt_time(with_sleep: bool) -> u64 {
+    let id = if with_sleep { libc::CLOCK_BOOTTIME } else { libc::CLOCK_MONOTONIC };
+    let (seconds, nanoseconds) = clock(id);
+    seconds * 10_000_000 + nanoseconds / 100
+}
+
 /// Idle, kernel (idle included, as on Windows) and user time of all processors, from the text of `/proc/stat`.
 fn system_times(stat: &str, ticks_per_second: u64) -> Option<[FileTime; 3]> {
     let ticks: Vec<u64> =
         stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|n| n.parse().ok()).collect();
     let [user, nice, system, idle, rest @ ..] = &ticks[..] else { return None };
-    // iowait, irq, softirq, steal; what follows (guests) is in `user` and `nice` already.
+    // iowait, irq, softirq, steal; the guest times that follow are included in `user` and `nice`.
     let io_wait = rest.first().unwrap_or(&0);
     let interrupts: u64 = rest.iter().skip(1).take(3).sum();
     let idle = idle + io_wait;
@@ -78,16 +124,14 @@ fn system_times(stat: &str, ticks_per_second: u64) -> Option<[FileTime; 3]> {
 
 /// `QueryPerformanceCounter`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_QueryPerformanceCounter(count: *mut i64) -> i32 {
-    // SAFETY: NULL or a LARGE_INTEGER by the function's contract.
-    unsafe { put(count, performance_counter()) }
+pub extern "C" fn ndw_QueryPerformanceCounter(count: Out<'_, i64>) -> i32 {
+    put(count, performance_counter())
 }
 
 /// `QueryPerformanceFrequency`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_QueryPerformanceFrequency(frequency: *mut i64) -> i32 {
-    // SAFETY: NULL or a LARGE_INTEGER by the function's contract.
-    unsafe { put(frequency, PERFORMANCE_FREQUENCY) }
+pub extern "C" fn ndw_QueryPerformanceFrequency(frequency: Out<'_, i64>) -> i32 {
+    put(frequency, PERFORMANCE_FREQUENCY)
 }
 
 /// `GetTickCount`: wraps after 49.7 days.
@@ -104,59 +148,47 @@ pub extern "C" fn ndw_GetTickCount64() -> u64 {
 
 /// `GetSystemTimeAsFileTime`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetSystemTimeAsFileTime(time: *mut FileTime) {
-    // SAFETY: NULL or a FILETIME by the function's contract.
-    unsafe { put(time, system_time()) };
+pub extern "C" fn ndw_GetSystemTimeAsFileTime(time: Out<'_, FileTime>) {
+    put(time, system_time());
 }
 
 /// `GetSystemTimePreciseAsFileTime`: the same clock, which is precise already.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetSystemTimePreciseAsFileTime(time: *mut FileTime) {
-    // SAFETY: NULL or a FILETIME by the function's contract.
-    unsafe { put(time, system_time()) };
+pub extern "C" fn ndw_GetSystemTimePreciseAsFileTime(time: Out<'_, FileTime>) {
+    put(time, system_time());
 }
 
 /// `GetSystemTimes`: each pointer may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetSystemTimes(
-    idle: *mut FileTime,
-    kernel: *mut FileTime,
-    user: *mut FileTime,
+pub extern "C" fn ndw_GetSystemTimes(
+    idle: Out<'_, FileTime>,
+    kernel: Out<'_, FileTime>,
+    user: Out<'_, FileTime>,
 ) -> i32 {
-    // SAFETY: sysconf only reads its argument.
-    let ticks_per_second: c_long = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let Some(times) = system_times(&stat, ticks_per_second.max(1) as u64) else {
+    let Some(times) = system_times(&stat, ticks_per_second()) else {
         crate::error::set_last_error(crate::error::ERROR_NOT_SUPPORTED);
         return 0;
     };
     for (target, time) in [idle, kernel, user].into_iter().zip(times) {
-        if !target.is_null() {
-            // SAFETY: a FILETIME by the function's contract; programs pass a LONGLONG's address, too.
-            unsafe { target.write_unaligned(time) };
-        }
+        target.put(time);
     }
     1
 }
 
-/// Writes a result through an out-pointer; FALSE and `ERROR_NOACCESS` for NULL.
-///
-/// # Safety
-/// `target` is NULL or writable.
-unsafe fn put<T>(target: *mut T, value: T) -> i32 {
+/// Writes a result; FALSE and `ERROR_NOACCESS` for NULL.
+fn put<T>(target: Out<'_, T>, value: T) -> i32 {
     if target.is_null() {
         crate::error::set_last_error(crate::error::ERROR_NOACCESS);
         return 0;
     }
-    // SAFETY: writable by the contract.
-    unsafe { target.write_unaligned(value) };
+    target.put(value);
     1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ptr::null_mut;
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     fn units(time: FileTime) -> u64 {
@@ -166,14 +198,11 @@ mod tests {
     #[test]
     fn counter_runs_at_its_frequency() {
         let (mut before, mut after, mut frequency) = (0, 0, 0);
-        // SAFETY: the targets are ours.
-        unsafe {
-            assert_eq!(ndw_QueryPerformanceFrequency(&mut frequency), 1);
-            assert_eq!(ndw_QueryPerformanceCounter(&mut before), 1);
-            std::thread::sleep(Duration::from_millis(20));
-            assert_eq!(ndw_QueryPerformanceCounter(&mut after), 1);
-            assert_eq!(ndw_QueryPerformanceCounter(null_mut()), 0);
-        }
+        assert_eq!(ndw_QueryPerformanceFrequency((&mut frequency).into()), 1);
+        assert_eq!(ndw_QueryPerformanceCounter((&mut before).into()), 1);
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(ndw_QueryPerformanceCounter((&mut after).into()), 1);
+        assert_eq!(ndw_QueryPerformanceCounter(Out::NULL), 0);
         assert_eq!(frequency, 10_000_000);
         assert!((after - before) * 1000 / frequency >= 20);
     }
@@ -189,8 +218,7 @@ mod tests {
     #[test]
     fn file_time_counts_from_1601() {
         let mut time = FileTime::default();
-        // SAFETY: the target is ours.
-        unsafe { ndw_GetSystemTimeAsFileTime(&mut time) };
+        ndw_GetSystemTimeAsFileTime((&mut time).into());
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         // 369 years with 89 leap days.
         let since_1601 = unix + (369 * 365 + 89) * 86_400;
@@ -208,8 +236,7 @@ mod tests {
     #[test]
     fn system_times_of_this_machine() {
         let (mut idle, mut kernel) = (FileTime::default(), FileTime::default());
-        // SAFETY: NULL or targets of ours.
-        assert_eq!(unsafe { ndw_GetSystemTimes(&mut idle, &mut kernel, null_mut()) }, 1);
+        assert_eq!(ndw_GetSystemTimes((&mut idle).into(), (&mut kernel).into(), Out::NULL), 1);
         assert!(units(kernel) >= units(idle) && units(kernel) > 0);
     }
 }

@@ -1,9 +1,11 @@
 //! What nobody waits for costs no system call: shown in a process to which the kernel leaves none but its exit.
 
-use win32::io::port::*;
+use win32::api::completion_port::*;
+use win32::api::event::*;
+use win32::api::wait::ndw_WaitForSingleObject;
+use win32::arguments::Out;
+use win32::arguments::Text;
 use win32::object::RawHandle;
-use win32::object::event::*;
-use win32::object::wait::ndw_WaitForSingleObject;
 use win32::sync::condition::ConditionVariable;
 use win32::sync::critical::CriticalSection;
 use win32::sync::srw::SrwLock;
@@ -19,8 +21,13 @@ fn operations(event: RawHandle, port: RawHandle) {
 
         ndw_PostQueuedCompletionStatus(port, 0, key, std::ptr::null_mut());
         let (mut bytes, mut found, mut overlapped) = (0, 0, std::ptr::null_mut());
-        // SAFETY: three places of ours.
-        unsafe { ndw_GetQueuedCompletionStatus(port, &mut bytes, &mut found, &mut overlapped, u32::MAX) };
+        ndw_GetQueuedCompletionStatus(
+            port,
+            Out::from(&mut bytes),
+            Out::from(&mut found),
+            Out::from(&mut overlapped),
+            u32::MAX,
+        );
         assert_eq!(found, key);
 
         section.enter();
@@ -46,7 +53,7 @@ fn forbid_system_calls() {
         ]
     };
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-    // SAFETY: the program is valid during the calls.
+    // SAFETY: the kernel copies the program, a local whose filter is one as well; the first call takes numbers.
     unsafe {
         assert_eq!(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -65,8 +72,7 @@ fn child(event: RawHandle, port: RawHandle) -> i32 {
 
 #[test]
 fn what_nobody_waits_for_costs_no_system_call() {
-    // SAFETY: no name.
-    let event = unsafe { ndw_CreateEventW(std::ptr::null(), 0, 0, std::ptr::null()) };
+    let event = ndw_CreateEventW(std::ptr::null(), 0, 0, Text::NULL);
     let port = ndw_CreateIoCompletionPort(RawHandle::INVALID, RawHandle::NULL, 0, 0);
     // SAFETY: this process has no other test, so no thread that could hold a lock; the child ends in `child`.
     let (pid, mut status) = unsafe { (libc::fork(), 0) };

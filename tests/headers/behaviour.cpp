@@ -2,6 +2,8 @@
 // What the headers do by themselves, without the library. Linux only.
 #include <infiniband/verbs.h>
 #include <ndsupport.h>
+#include <intrin.h>
+#include <intsafe.h>
 #include <rdma/rdma_cma.h>
 #include <tchar.h>
 #include <ws2tcpip.h>
@@ -12,13 +14,24 @@
 #include <map>
 #include <string>
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fputs(__FILE__ ": " #condition "\n", stderr);                      \
-            exit(1);                                                           \
-        }                                                                      \
-    } while (0)
+#include "../check.h"
+
+// With MSVC these are one type, so pointers to them mix.
+static int one_type(UINT64*) { return 1; }
+
+static void types()
+{
+    ULONG64 ulong64 = 0;
+    DWORD64 dword64 = 0;
+    SIZE_T size = 0;
+    LONG64 long64 = 5;
+    INT64* int64 = &long64;
+    CHECK(one_type(&ulong64) + one_type(&dword64) + one_type(&size) == 3 && ReadNoFence64(int64) == 5);
+    _Frees_ptr_ PVOID freed = nullptr;
+    _Frees_ptr_opt_ PVOID none = nullptr;
+    CHECK(freed == none && E_NOT_SUFFICIENT_BUFFER == HRESULT_FROM_WIN32(ERROR_INSUFFICIENT_BUFFER) &&
+        E_NOT_VALID_STATE == HRESULT_FROM_WIN32(ERROR_INVALID_STATE) && MEMORY_ALLOCATION_ALIGNMENT == 16);
+}
 
 static void interlocked()
 {
@@ -53,6 +66,20 @@ static void interlocked()
     CHECK(InterlockedIncrement64(&big) == LLONG_MIN && InterlockedDecrement64(&big) == LLONG_MAX);
     CHECK(InterlockedAdd64(&big, -1) == LLONG_MAX - 1 && InterlockedExchange64(&big, 6) == LLONG_MAX - 1);
     CHECK(InterlockedOr64(&big, 1LL << 40) == 6 && InterlockedAnd64(&big, 1LL << 40) == (1LL << 40 | 6) && InterlockedXor64(&big, 1) == 1LL << 40);
+    volatile LONG words[2] = {0, 0};
+    CHECK(!InterlockedBitTestAndSet(words, 33) && InterlockedBitTestAndSet(words, 33) && words[1] == 2);
+    CHECK(!InterlockedBitTestAndComplement(words, 31) && words[0] == static_cast<LONG>(0x80000000));
+    CHECK(InterlockedBitTestAndReset(words, 31) && !InterlockedBitTestAndReset(words, 31) && words[0] == 0);
+    LONG64 word = 0;
+    CHECK(!InterlockedBitTestAndSet64(&word, 63) && word == LLONG_MIN && InterlockedBitTestAndReset64(&word, 63));
+    WriteRelease(&words[0], -7);
+    WriteRelease64(&word, 1LL << 40);
+    PVOID pointer = nullptr;
+    WriteNoFencePointer(&pointer, &word);
+    CHECK(ReadAcquire(&words[0]) == -7 && ReadNoFence64(&word) == 1LL << 40 && ReadAcquirePointer(&pointer) == &word);
+    CHECK(Int32x32To64(-2, 0x40000000) == -0x80000000LL && UInt32x32To64(0xFFFFFFFF, 2) == 0x1FFFFFFFEULL);
+    CHECK(htonll(1) == 1ULL << 56 && ntohll(htonll(77)) == 77 && ntohd(htond(1.5)) == 1.5 && htonf(1.0f) == 0x803F);
+    CHECK(SetConsoleOutputCP(65001) && !SetConsoleOutputCP(437) && GetConsoleOutputCP() == 65001);
     volatile LONG most = 0x7FFFFFFF;
     CHECK(InterlockedIncrement(&most) == static_cast<LONG>(0x80000000) && InterlockedAdd(&most, -1) == 0x7FFFFFFF);
     int a, b;
@@ -111,6 +138,43 @@ static void addresses()
     rdma_addr route = {};
     route.src_sin = in;
     CHECK(route.src_sin.sin_addr.S_un.S_addr == in.sin_addr.s_addr);
+}
+
+enum class Rights : unsigned { none = 0, read = 1, write = 2 };
+DEFINE_ENUM_FLAG_OPERATORS(Rights)
+
+static void safe_integers()
+{
+    SIZE_T size = 0;
+    DWORD small = 7;
+    LONG sign = 0;
+    USHORT word = 0;
+    CHECK(SizeTMult(3, 4, &size) == S_OK && size == 12);
+    CHECK(SizeTMult(SIZE_MAX, 2, &size) == INTSAFE_E_ARITHMETIC_OVERFLOW && size == SIZE_MAX);
+    CHECK(FAILED(ULongAdd(0xFFFFFFFFu, 1, &small)) && small == 0xFFFFFFFF);
+    CHECK(FAILED(ULongSub(1, 2, &small)) && DWordSub(3, 2, &small) == S_OK && small == 1);
+    CHECK(SizeTToDWord(0xFFFFFFFFu, &small) == S_OK && FAILED(SizeTToDWord(1ull << 32, &small)));
+    CHECK(FAILED(IntToUShort(-1, &word)) && word == 0xFFFF && LongLongToLong(-5, &sign) == S_OK && sign == -5);
+    CHECK(RtlCompareMemory("abc", "abd", 3) == 2 && RtlCompareMemory("", "", 1) == 1);
+    Rights rights = Rights::read;
+    rights |= Rights::write;
+    CHECK((rights & ~Rights::read) == Rights::write && (rights ^ Rights::write) == Rights::read);
+}
+
+static void control_data()
+{
+    alignas(WSACMSGHDR) char room[WSA_CMSG_SPACE(4) + WSA_CMSG_SPACE(1)] = {};
+    WSAMSG message = {};
+    message.Control.buf = room;
+    CHECK(WSA_CMSG_FIRSTHDR(&message) == nullptr);
+    message.Control.len = sizeof room;
+    LPWSACMSGHDR header = WSA_CMSG_FIRSTHDR(&message);
+    header->cmsg_len = WSA_CMSG_LEN(4);
+    header = WSA_CMSG_NXTHDR(&message, header);
+    CHECK(reinterpret_cast<char *>(header) == room + WSA_CMSG_SPACE(4));
+    CHECK(WSA_CMSG_NXTHDR(&message, header) == nullptr);
+    header->cmsg_len = WSA_CMSG_LEN(1);
+    CHECK(WSA_CMSG_NXTHDR(&message, header) == nullptr);
 }
 
 static void numbers()
@@ -182,12 +246,82 @@ static void com()
     CHECK(__uuidof(IND2Adapter) != __uuidof(IND2Provider));
 }
 
+static void addresses_by_helpers()
+{
+    SOCKADDR_STORAGE four = {}, six = {};
+    const auto a = reinterpret_cast<SOCKADDR*>(&four), b = reinterpret_cast<SOCKADDR*>(&six);
+    a->sa_family = AF_INET;
+    b->sa_family = AF_INET6;
+    for (SOCKADDR* each : {a, b}) {
+        INETADDR_SETLOOPBACK(each);
+        CHECK(INETADDR_ISLOOPBACK(each) && !INETADDR_ISANY(each) && INETADDR_PORT(each) == 0);
+        INETADDR_SET_PORT(each, htons(80));
+        CHECK(INETADDR_PORT(each) == htons(80) && SS_PORT(each) == htons(80) && INETADDR_SCOPE_ID(each).Value == 0);
+        CHECK(INETADDR_ISEQUAL(each, each) && !INETADDR_ISV4MAPPED(each));
+        INETADDR_SETANY(each);
+        CHECK(INETADDR_ISANY(each) && INETADDR_ISUNSPECIFIED(each) && !INETADDR_ISLOOPBACK(each));
+    }
+    CHECK(!INETADDR_ISEQUAL(a, b));
+    const UCHAR host[] = {192, 0, 2, 7};
+    INETADDR_SET_ADDRESS(a, host);
+    CHECK(memcmp(INETADDR_ADDRESS(a), host, 4) == 0 && INET_ADDR_EQUAL(AF_INET, INETADDR_ADDRESS(a), host));
+    const IN_ADDR address = reinterpret_cast<SOCKADDR_IN*>(a)->sin_addr;
+    IN6ADDR_SETV4MAPPED(reinterpret_cast<SOCKADDR_IN6*>(b), &address, SCOPE_ID(), 1);
+    CHECK(INETADDR_ISV4MAPPED(b) && IN6_IS_ADDR_V4MAPPED(&reinterpret_cast<SOCKADDR_IN6*>(b)->sin6_addr));
+    CHECK(memcmp(IN6_GET_ADDR_V4MAPPED(&reinterpret_cast<SOCKADDR_IN6*>(b)->sin6_addr), host, 4) == 0);
+    IN_ADDR others[3];
+    others[0].s_addr = inet_addr("224.0.0.1");
+    others[1].s_addr = inet_addr("169.254.1.2");
+    others[2].s_addr = INADDR_BROADCAST;
+    CHECK(IN4_IS_ADDR_MULTICAST(&others[0]) && IN4_IS_ADDR_LINKLOCAL(&others[1]) && IN4_IS_ADDR_BROADCAST(&others[2]));
+    CHECK(!IN4_IS_ADDR_MULTICAST(&others[1]) && !IN4_ADDR_EQUAL(&others[0], &others[1]));
+}
+
+static void intrinsics()
+{
+    LONG words[3] = {0, 0, 1};
+    LONG64 wide[2] = {0, 1};
+    CHECK(_bittest(words, 64) && !_bittest(words, 31) && !_bittestandset(words, 33) && _bittestandset(words, 33) && words[1] == 2);
+    CHECK(_bittestandreset(words, 33) && words[1] == 0 && !_bittestandcomplement(words, 31) && words[0] == INT_MIN);
+    CHECK(_bittest64(wide, 64) && !_bittestandset64(wide, 63) && wide[0] == LLONG_MIN && _bittestandreset64(wide, 64) && wide[1] == 0);
+    long long high;
+    unsigned long long rest;
+    CHECK(_mul128(-2, 1ll << 62, &high) == LLONG_MIN && high == -1);
+    CHECK(__shiftleft128(1ull << 63, 1, 1) == 3 && __shiftright128(2, 1, 1) == (1ull << 63 | 1) && __shiftleft128(5, 7, 64) == 7);
+    CHECK(_rotl8(0x81, 1) == 3 && _rotr8(1, 1) == 0x80 && _rotl16(0x8001, 1) == 3 && _rotr16(1, 17) == 0x8000);
+    CHECK(_udiv128(1, 0, 16, &rest) == 1ull << 60 && rest == 0 && __emul(-3, 5) == -15 && __emulu(0xFFFFFFFF, 2) == 0x1FFFFFFFE);
+    unsigned char bytes[5] = {1, 2, 3, 4, 5};
+    __movsb(bytes + 1, bytes, 4); // forwards, so that the first byte spreads
+    CHECK(bytes[4] == 1);
+    __stosb(bytes, 9, 4);
+    CHECK(bytes[3] == 9 && bytes[4] == 1);
+    unsigned dwords[3] = {0, 0, 7};
+    __stosd(dwords, 5, 2);
+    CHECK(dwords[1] == 5 && dwords[2] == 7);
+    unsigned long long quads[3] = {};
+    __stosq(quads, 6, 2);
+    __movsq(quads + 1, quads, 2);
+    CHECK(quads[2] == 6);
+    char byte = 1;
+    SHORT word = 6;
+    CHECK(_InterlockedExchange8(&byte, 2) == 1 && _InterlockedAnd8(&byte, 3) == 2 && _InterlockedOr16(&word, 1) == 6 && word == 7);
+    PVOID pointer = nullptr;
+    CHECK(InterlockedExchangePointerAcquire(&pointer, words) == nullptr && ReadPointerAcquire(&pointer) == words);
+    WritePointerRelease(&pointer, nullptr);
+    CHECK(pointer == nullptr && MAXLONG64 == LLONG_MAX && MAXDWORD64 == ~0ull && E_BOUNDS == static_cast<HRESULT>(0x8000000B));
+}
+
 int main()
 {
+    intrinsics();
+    types();
+    addresses_by_helpers();
     interlocked();
     offsets();
     smaller_and_larger();
     addresses();
     numbers();
+    safe_integers();
+    control_data();
     com();
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The facts of abi.def as C++ sees them. Compiling is half of the test; the script reads the slots and GUIDs from
+// The facts of abi.def as C++ sees them. Compiling is half of the test; the script reads the entries and GUIDs from
 // what the compiler made of them.
 #include <stddef.h>
 #include <winsock2.h>
-#include <ws2ipdef.h>
+#include <ws2tcpip.h>
+#include <mswsock.h>
 #include <ifdef.h>
+#include <iphlpapi.h>
+#include <psapi.h>
+#include <timeapi.h>
 #include <unknwn.h>
 #include <initguid.h>
 #include <ndendpoint.h>
@@ -14,7 +18,7 @@
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 #endif
 
-// A pointer to a virtual member function holds 1 + 8 * slot, which the compiler writes into the object. QueryInterface
+// A pointer to a virtual member function holds 1 + 8 * entry, which the compiler writes into the object. QueryInterface
 // is overloaded in some SDKs, so its type is named.
 typedef HRESULT (STDMETHODCALLTYPE IUnknown::*QueryInterface)(REFIID, void**);
 
@@ -22,15 +26,15 @@ typedef HRESULT (STDMETHODCALLTYPE IUnknown::*QueryInterface)(REFIID, void**);
 #define ND_FIELD(type, field, offset) static_assert(offsetof(type, field) == (offset), #type "." #field);
 #define ND_VALUE(name, value)         static_assert(static_cast<unsigned>(name) == (value), #name);
 #define ND_IID(iface, bytes)
-#define ND_SLOTS(iface, count)                                               \
+#define ND_ENTRIES(iface, count)                                             \
     static_assert(sizeof(iface) == sizeof(void*), #iface);                   \
     extern "C" {                                                             \
-    extern QueryInterface slot_##iface##_QueryInterface;                     \
-    QueryInterface slot_##iface##_QueryInterface = &iface::QueryInterface;   \
+    extern QueryInterface entry_##iface##_QueryInterface;                    \
+    QueryInterface entry_##iface##_QueryInterface = &iface::QueryInterface;  \
     }
-#define ND_SLOT(iface, method, slot)                                         \
+#define ND_ENTRY(iface, method, entry)                                       \
     extern "C" {                                                             \
-    extern decltype(&iface::method) slot_##iface##_##method;                 \
-    decltype(&iface::method) slot_##iface##_##method = &iface::method;       \
+    extern decltype(&iface::method) entry_##iface##_##method;                \
+    decltype(&iface::method) entry_##iface##_##method = &iface::method;      \
     }
 #include "abi.def"

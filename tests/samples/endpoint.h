@@ -12,6 +12,14 @@ enum class WaitMode
     Iocp,  // Notify, then sleep in GetQueuedCompletionStatus on an I/O completion port
 };
 
+// What moves the data. The numbers go over the wire.
+enum class Transfer : UINT32
+{
+    Send,
+    Write,
+    Read,
+};
+
 // An overlapped request. Its packet, where a completion port is used, is found again by the OVERLAPPED.
 struct Operation
 {
@@ -29,31 +37,29 @@ public:
     // How often a polling end finds nothing before it offers its processor to somebody else.
     static const ULONG PollsPerYield = 256;
 
-    // The queues are sized for this many requests at a time; the samples never have more outstanding.
+    // So many requests of each kind may be outstanding, unless the constructor is told otherwise.
     static const ULONG QueueDepth = 8;
 
-    Endpoint(const SOCKADDR_INET& local, WaitMode mode) : m_mode(mode)
+    Endpoint(const SOCKADDR_INET& local, WaitMode mode, ULONG depth = QueueDepth) : m_mode(mode)
     {
         CHECK(NdOpenAdapter(IID_IND2Adapter, AsSockaddr(local), AddressLength(local),
                             reinterpret_cast<void**>(&m_adapter)));
-        m_info = QueryAdapter(m_adapter);
         CHECK(m_adapter->CreateOverlappedFile(&m_file));
         if (m_mode == WaitMode::Iocp)
         {
             m_port = CreateIoCompletionPort(m_file, nullptr, reinterpret_cast<ULONG_PTR>(this), 0);
             CHECK_WIN32(m_port != nullptr);
         }
-        CreateOperation(m_request);
-        CreateOperation(m_notify);
-        CreateOperation(m_peerGone);
+        CreateObjects(depth);
+    }
 
-        m_inlineLimit = std::min(m_info.InlineRequestThreshold, m_info.MaxInlineDataSize);
-        CHECK(m_adapter->CreateCompletionQueue(IID_IND2CompletionQueue, m_file, 2 * QueueDepth, 0, 0,
-                                               reinterpret_cast<void**>(&m_queue)));
-        CHECK(m_adapter->CreateQueuePair(IID_IND2QueuePair, m_queue, m_queue,
-                                         reinterpret_cast<void*>(QueuePairContext), QueueDepth, QueueDepth, 1, 1,
-                                         m_inlineLimit, reinterpret_cast<void**>(&m_pair)));
-        CHECK(m_adapter->CreateConnector(IID_IND2Connector, m_file, reinterpret_cast<void**>(&m_connector)));
+    // On an adapter and a file that others use, too. It does not wait at a port: the file could have only one.
+    Endpoint(IND2Adapter* adapter, HANDLE file, WaitMode mode, ULONG depth)
+        : m_mode(mode), m_file(file), m_shares(true), m_adapter(adapter)
+    {
+        REQUIRE(m_mode != WaitMode::Iocp);
+        m_adapter->AddRef();
+        CreateObjects(depth);
     }
 
     Endpoint(const Endpoint&) = delete;
@@ -70,11 +76,17 @@ public:
             CHECK(Finish(m_region, m_region->Deregister(Begin(m_request)), m_request));
             REQUIRE(ReleaseLast(m_region) == 0);
         }
-        CHECK_WIN32(CloseHandle(m_file));
-        REQUIRE(ReleaseLast(m_adapter) == 0);
+        if (m_shares)
+        {
+            m_adapter->Release();
+        }
+        else
+        {
+            CHECK_WIN32(CloseHandle(m_file));
+            REQUIRE(ReleaseLast(m_adapter) == 0);
+        }
         DestroyOperation(m_request);
         DestroyOperation(m_notify);
-        DestroyOperation(m_peerGone);
         if (m_port != nullptr)
         {
             CHECK_WIN32(CloseHandle(m_port));
@@ -93,6 +105,13 @@ public:
     IND2Connector* Connector() const
     {
         return m_connector;
+    }
+
+    // From now on this end polls, if it has not before.
+    void Poll()
+    {
+        REQUIRE(m_mode != WaitMode::Iocp);
+        m_mode = WaitMode::Poll;
     }
 
     // -----------------------------------------------------------------------------------------------------------------
@@ -140,9 +159,6 @@ public:
         CHECK(Finish(m_connector,
                      m_connector->Accept(m_pair, inboundReads, outboundReads, data, size, Begin(m_request)),
                      m_request));
-        const HRESULT hr = m_connector->NotifyDisconnect(Begin(m_peerGone));
-        m_peerGoneStatus = hr;
-        REQUIRE(hr == ND_PENDING || hr == ND_SUCCESS);
     }
 
     // The first half: afterwards the peer's answer is known, and CompleteConnect makes the connection usable.
@@ -179,14 +195,22 @@ public:
     // -----------------------------------------------------------------------------------------------------------------
     // Disconnecting. It takes both sides: a Disconnect is complete when the peer has answered with its own.
 
+    // To be called when the receives have come back as canceled, or when none is posted. While a NotifyDisconnect is pending,
+    // the peer's disconnect leaves receives alone, so that only the end of the request would tell of it.
     void WaitForPeerToDisconnect()
     {
-        CHECK(Finish(m_connector, m_peerGoneStatus, m_peerGone));
+        CHECK(Finish(m_connector, m_connector->NotifyDisconnect(Begin(m_request)), m_request));
     }
 
     void Disconnect()
     {
         CHECK(Finish(m_connector, m_connector->Disconnect(Begin(m_request)), m_request));
+    }
+
+    // Ends the connection, in whatever state it is.
+    void End()
+    {
+        Finish(m_connector, m_connector->Disconnect(Begin(m_request)), m_request);
     }
 
     // Receives that no message reached come back as canceled once the connection is gone.
@@ -222,6 +246,13 @@ public:
                             ND_OP_FLAG_SILENT_SUCCESS | InlineFlag(size)));
     }
 
+    void PostWrite(void* buffer, ULONG size, UINT64 remoteAddress, UINT32 remoteToken)
+    {
+        const ND2_SGE sge = Sge(buffer, size);
+        m_initiated++;
+        CHECK(m_pair->Write(buffer, &sge, 1, remoteAddress, remoteToken, InlineFlag(size)));
+    }
+
     void PostRead(void* buffer, ULONG size, UINT64 remoteAddress, UINT32 remoteToken)
     {
         const ND2_SGE sge = Sge(buffer, size);
@@ -245,16 +276,37 @@ public:
         return m_receivedLength;
     }
 
-    // Waits until nothing is under way from here, so that the buffers may be changed.
-    void WaitInitiated()
+    // Whether WaitReceive would return at once, as far as is known: nothing is asked for.
+    bool HasReceived() const
     {
-        while (m_initiated != 0)
+        return m_received != 0;
+    }
+
+    // Waits until no more than so many requests are under way from here. With none, the buffers may be changed.
+    void WaitInitiated(ULONG most = 0)
+    {
+        while (m_initiated > most)
         {
             Progress();
         }
     }
 
 private:
+    void CreateObjects(ULONG depth)
+    {
+        m_info = QueryAdapter(m_adapter);
+        CreateOperation(m_request);
+        CreateOperation(m_notify);
+
+        m_inlineLimit = std::min(m_info.InlineRequestThreshold, m_info.MaxInlineDataSize);
+        CHECK(m_adapter->CreateCompletionQueue(IID_IND2CompletionQueue, m_file, 2 * depth, 0, 0,
+                                               reinterpret_cast<void**>(&m_queue)));
+        CHECK(m_adapter->CreateQueuePair(IID_IND2QueuePair, m_queue, m_queue,
+                                         reinterpret_cast<void*>(QueuePairContext), depth, depth, 1, 1, m_inlineLimit,
+                                         reinterpret_cast<void**>(&m_pair)));
+        CHECK(m_adapter->CreateConnector(IID_IND2Connector, m_file, reinterpret_cast<void**>(&m_connector)));
+    }
+
     ND2_SGE Sge(void* buffer, ULONG size) const
     {
         ND2_SGE sge;
@@ -396,11 +448,12 @@ private:
         CONTAINING_RECORD(overlapped, Operation, Overlapped)->Dequeued = true;
     }
 
-    const WaitMode m_mode;
+    WaitMode m_mode;
     ND2_ADAPTER_INFO m_info;
     ULONG m_inlineLimit = 0;
 
     HANDLE m_file = nullptr;
+    bool m_shares = false; // adapter and file are another's
     HANDLE m_port = nullptr;
     IND2Adapter* m_adapter = nullptr;
     IND2CompletionQueue* m_queue = nullptr;
@@ -411,8 +464,6 @@ private:
 
     Operation m_request;  // whatever is waited for at once
     Operation m_notify;   // the completion queue's notification
-    Operation m_peerGone; // NotifyDisconnect, pending while the connection lives
-    HRESULT m_peerGoneStatus = ND_SUCCESS;
 
     ULONG m_initiated = 0; // sends and reads without a completion yet
     ULONG m_received = 0;  // messages that nobody has asked for yet

@@ -17,7 +17,12 @@
 #include <ndsupport.h>
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Checked calls: a failure names the place, the call and the status, and ends the program with exit code 1.
+// Checked calls: a failure names the place, the call and the status, and ends the program with exit code 1, unless the program
+// says otherwise.
+
+#ifndef SAMPLE_FAILED
+#define SAMPLE_FAILED() exit(1)
+#endif
 
 inline const TCHAR* StatusName(HRESULT hr)
 {
@@ -84,7 +89,7 @@ inline void CheckStatus(HRESULT hr, HRESULT expected, const TCHAR* call, const T
         fflush(stdout);
         _ftprintf(stderr, _T("%s(%d): %s: 0x%08lX %s, expected %s\n"), file, line, call, hr, StatusName(hr),
                   StatusName(expected));
-        exit(1);
+        SAMPLE_FAILED();
     }
 }
 
@@ -94,7 +99,7 @@ inline void CheckTrue(bool ok, const TCHAR* condition, const TCHAR* file, int li
     {
         fflush(stdout);
         _ftprintf(stderr, _T("%s(%d): %s: does not hold\n"), file, line, condition);
-        exit(1);
+        SAMPLE_FAILED();
     }
 }
 
@@ -105,7 +110,7 @@ inline void CheckWin32(bool ok, const TCHAR* call, const TCHAR* file, int line)
         const DWORD error = GetLastError();
         fflush(stdout);
         _ftprintf(stderr, _T("%s(%d): %s: failed with error %lu\n"), file, line, call, error);
-        exit(1);
+        SAMPLE_FAILED();
     }
 }
 
@@ -186,6 +191,33 @@ public:
 private:
     TCHAR m_text[128];
 };
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Command lines
+
+// Which of the names this is, as a value of an enumeration that begins with 0.
+template <typename Choice>
+inline bool Choose(const TCHAR* text, const TCHAR* const (&names)[3], Choice* choice)
+{
+    for (int i = 0; i < 3; i++)
+    {
+        if (_tcscmp(text, names[i]) == 0)
+        {
+            *choice = static_cast<Choice>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+// A number from 1 to 2^30.
+inline bool ParseNumber(const TCHAR* text, UINT32* number)
+{
+    TCHAR* end = nullptr;
+    const unsigned long value = _tcstoul(text, &end, 10);
+    *number = static_cast<UINT32>(value);
+    return value != 0 && value <= 1u << 30 && *end == 0;
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Adapters

@@ -3,20 +3,36 @@
 // The client says in the private data of its connection request what is to be done, so the server needs no options but its
 // own way to wait. Every size begins with a few rounds whose contents are verified at both ends; the timed rounds follow.
 // The client always sends first, as iWARP demands of the side that connects.
+#include "options.h"
 #include "player.h"
 
 #include <vector>
 
-struct Options
+struct Options : EndOptions
 {
-    bool Server = false;
     bool Verbose = false;
-    SOCKADDR_INET Address;
-    Transfer Operation = Transfer::Send;
-    WaitMode Mode = WaitMode::Poll;
     UINT32 FirstSize = 1;
     UINT32 LastSize = 1 << 20;
     UINT32 Iterations = 0;
+
+    bool Flag(TCHAR letter)
+    {
+        return letter == _T('v') && (Verbose = true);
+    }
+
+    bool Parse(TCHAR letter, const TCHAR* value)
+    {
+        switch (letter)
+        {
+        case _T('f'):
+            return ParseNumber(value, &FirstSize);
+        case _T('l'):
+            return ParseNumber(value, &LastSize);
+        case _T('n'):
+            return ParseNumber(value, &Iterations);
+        }
+        return false;
+    }
 };
 
 static const USHORT DefaultPort = 54329;
@@ -197,88 +213,13 @@ static int Usage(const TCHAR* program)
     return 2;
 }
 
-template <typename Choice>
-static bool Choose(const TCHAR* text, const TCHAR* const (&names)[3], Choice* choice)
-{
-    for (int i = 0; i < 3; i++)
-    {
-        if (_tcscmp(text, names[i]) == 0)
-        {
-            *choice = static_cast<Choice>(i);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool ParseNumber(const TCHAR* text, UINT32* number)
-{
-    TCHAR* end = nullptr;
-    const unsigned long value = _tcstoul(text, &end, 10);
-    *number = static_cast<UINT32>(value);
-    return value != 0 && value <= 1u << 30 && *end == 0;
-}
-
-static bool ParseOptions(int argc, TCHAR* argv[], Options* options)
-{
-    static const TCHAR* const operations[3] = {_T("send"), _T("write"), _T("read")};
-    static const TCHAR* const modes[3] = {_T("poll"), _T("event"), _T("iocp")};
-
-    bool addressed = false;
-    for (int i = 1; i < argc; i++)
-    {
-        if (_tcscmp(argv[i], _T("-v")) == 0)
-        {
-            options->Verbose = true;
-            continue;
-        }
-        if (argv[i][0] != _T('-') || argv[i][1] == 0 || argv[i][2] != 0 || i + 1 == argc)
-        {
-            return false;
-        }
-        TCHAR* value = argv[i + 1];
-        bool ok = false;
-        switch (argv[i][1])
-        {
-        case _T('s'):
-        case _T('c'):
-            options->Server = argv[i][1] == _T('s');
-            ok = !addressed && ParseAddress(value, DefaultPort, &options->Address);
-            addressed = true;
-            break;
-        case _T('o'):
-            ok = Choose(value, operations, &options->Operation);
-            break;
-        case _T('w'):
-            ok = Choose(value, modes, &options->Mode);
-            break;
-        case _T('f'):
-            ok = ParseNumber(value, &options->FirstSize);
-            break;
-        case _T('l'):
-            ok = ParseNumber(value, &options->LastSize);
-            break;
-        case _T('n'):
-            ok = ParseNumber(value, &options->Iterations);
-            break;
-        }
-        if (!ok)
-        {
-            _ftprintf(stderr, _T("%s %s: not understood\n"), argv[i], value);
-            return false;
-        }
-        i++;
-    }
-    return addressed && options->FirstSize <= options->LastSize;
-}
-
 int _tmain(int argc, TCHAR* argv[])
 {
     WSADATA wsaData;
     REQUIRE(WSAStartup(MAKEWORD(2, 2), &wsaData) == 0);
 
     Options options;
-    if (!ParseOptions(argc, argv, &options))
+    if (!ParseOptions(argc, argv, DefaultPort, &options) || options.FirstSize > options.LastSize)
     {
         return Usage(argv[0]);
     }

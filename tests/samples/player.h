@@ -1,14 +1,10 @@
 // One round of the ping-pong, as each end plays it.
+//
+// Send: the data travel in messages, one way and back. Write: each end writes the data into the peer's memory, and a small message
+// says so. Read: the client reads the server's memory.
 #pragma once
 
 #include "endpoint.h"
-
-enum class Transfer : UINT32
-{
-    Send,  // the data travel in messages, one way and back
-    Write, // the data are written into the peer's memory, and a small message says so; one way and back
-    Read,  // the client reads the server's memory; the server only looks on
-};
 
 // The private data of the connection request and of its answer.
 struct Hello

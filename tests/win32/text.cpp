@@ -6,13 +6,8 @@
 #include <tchar.h>
 #include <windows.h>
 
-#define CHECK(condition)                                                               \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: %s, %lu\n", __FILE__, __LINE__, #condition, GetLastError()); \
-            abort();                                                                   \
-        }                                                                              \
-    } while (0)
+#define LAST_ERROR GetLastError()
+#include "../check.h"
 
 static DWORD message(wchar_t* buffer, DWORD size, const wchar_t* text, ...)
 {

@@ -11,13 +11,8 @@
 #include <string.h>
 #include <vector>
 
-#define CHECK(condition)                                                               \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "%s:%d: %s, %lu\n", __FILE__, __LINE__, #condition, GetLastError()); \
-            abort();                                                                   \
-        }                                                                              \
-    } while (0)
+#define LAST_ERROR GetLastError()
+#include "../check.h"
 
 static const int Rounds = 2000;
 // Written and read without any protection of its own.

@@ -8,11 +8,11 @@
 //! Columns are separated by tabs.
 
 use ndcompat_null::{CASES, Case, Ours, ROUND, Raw, Round, together};
-use ndcompat_tests::client::{Client, connect, file, open};
-use ndcompat_tests::com::{Com, CompletionQueue, create};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::time::Instant;
+use support::client::{Client, connect, file, open};
+use support::com::{Com, CompletionQueue, create};
 
 /// How many rounds are timed.
 const ROUNDS: usize = 4000;
@@ -107,7 +107,7 @@ fn memory() {
     let adapter = open();
     let file = file(&adapter);
     let end = || {
-        // SAFETY: the arguments are valid.
+        // SAFETY: each object is made with those made before it, which live; the results are locals.
         unsafe {
             let queue: Com<CompletionQueue> =
                 create(|iid, out| adapter.create_completion_queue(iid, file, 32, 0, 0, out)).unwrap();

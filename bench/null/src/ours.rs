@@ -2,15 +2,15 @@
 
 use crate::{BATCH, BYTES, DEPTH, Kind, Path, Wait};
 use ndcompat::Status;
-use ndcompat::types::{Completion, NotifyType, Sge, op_flags};
-use ndcompat_tests::client::{Client, Ov, connect, open};
-use ndcompat_tests::com::{Adapter, Com, create};
-use ndcompat_tests::library::{Port, event};
+use ndcompat::types::{Completion, NotifyType, RequestFlags, Sge};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
+use support::client::{Client, Ov, connect, open};
+use support::com::{Adapter, Com, create};
+use support::library::{Port, event};
 
 /// Connected ends; all their queues have the depth of a round.
 pub struct Ours {
@@ -57,7 +57,7 @@ impl Ours {
 fn deep(adapter: &Com<Adapter>) -> Client {
     let mut client = Client::on(adapter);
     let file = client.file;
-    // SAFETY: the arguments are valid.
+    // SAFETY: the queue is made on the adapter of its file, and the pair on the queue, which lives; the results are locals.
     unsafe {
         client.completion_queue =
             create(|iid, out| adapter.create_completion_queue(iid, file, 2 * DEPTH, 0, 0, out)).unwrap();
@@ -101,11 +101,11 @@ impl Path for Ours {
         // SAFETY: the memory lives as long as the client.
         let status = unsafe {
             match kind {
-                Kind::Send => queue.send(context, list, 1, 0),
-                Kind::Inline => queue.send(context, list, 1, op_flags::INLINE),
-                Kind::Silent => queue.send(context, list, 1, op_flags::SILENT_SUCCESS),
-                Kind::Read => queue.read(context, list, 1, address, token, 0),
-                Kind::Write => queue.write(context, list, 1, address, token, 0),
+                Kind::Send => queue.send(context, list, 1, RequestFlags::empty()),
+                Kind::Inline => queue.send(context, list, 1, RequestFlags::INLINE),
+                Kind::Silent => queue.send(context, list, 1, RequestFlags::SILENT_SUCCESS),
+                Kind::Read => queue.read(context, list, 1, address, token, RequestFlags::empty()),
+                Kind::Write => queue.write(context, list, 1, address, token, RequestFlags::empty()),
                 Kind::Receive => queue.receive(context, list, 1),
             }
         };
@@ -121,7 +121,10 @@ impl Path for Ours {
         unsafe {
             assert!(queue.notify(NotifyType::Any as u32, ov.ptr()) == Status::PENDING);
             let list = self.list.as_ptr();
-            assert!(client.queue_pair.send(number as *mut c_void, list, 1, 0) == Status::SUCCESS);
+            assert!(
+                client.queue_pair.send(number as *mut c_void, list, 1, RequestFlags::empty())
+                    == Status::SUCCESS
+            );
             match how {
                 Wait::Result => assert!(queue.get_overlapped_result(ov.ptr(), 1) == Status::SUCCESS),
                 Wait::Port => assert!(self.port.packet(u32::MAX) == Some((1, ov.ptr()))),

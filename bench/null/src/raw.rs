@@ -21,7 +21,7 @@ pub struct Raw {
 impl Raw {
     /// Makes the queues, which have the depth of a round.
     pub fn new() -> Raw {
-        let context = Context::all().remove(0);
+        let context = Context::all().expect("descriptors and memory").remove(0);
         let pd = ProtectionDomain::create(&context).expect("a domain");
         let channel = CompletionChannel::create(&context).expect("a channel");
         let cq = CompletionQueue::create(&context, 2 * DEPTH, Some(&channel), 0);

@@ -16,17 +16,20 @@ pub struct CompletionQueue {
     raw: NonNull<ibv_cq>,
     context: Arc<Context>,
     channel: Option<Arc<CompletionChannel>>,
-    /// How many events have been taken and not acknowledged.
+    /// How many events have been read and not acknowledged.
     events: AtomicU32,
 }
 
 // SAFETY: verbs calls on a queue are thread-safe.
 unsafe impl Send for CompletionQueue {}
-// SAFETY: as above.
+// SAFETY: verbs lets several threads poll and arm a queue at once; the count of events is atomic.
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
     /// Creates a queue for at least `depth` completions whose events go to `channel` and carry `cookie`.
+    ///
+    /// # Errors
+    /// The errno of `ibv_create_cq`; `EINVAL` for more entries than an `int` holds.
     pub fn create(
         context: &Arc<Context>,
         depth: u32,
@@ -36,9 +39,11 @@ impl CompletionQueue {
         let depth = c_depth(depth)?;
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.as_ptr());
         // SAFETY: context and channel are live; the cookie is not dereferenced.
-        let raw = unsafe { ibv_create_cq(context.as_ptr(), depth, cookie as *mut _, raw_channel, 0) };
+        let raw = unsafe {
+            (context.library().ibv_create_cq)(context.as_ptr(), depth, cookie as *mut _, raw_channel, 0)
+        };
         Ok(CompletionQueue {
-            raw: errno::created(raw)?,
+            raw: errno::created(context, "ibv_create_cq", raw)?,
             context: Arc::clone(context),
             channel: channel.cloned(),
             events: AtomicU32::new(0),
@@ -61,15 +66,18 @@ impl CompletionQueue {
         self.channel.as_ref()
     }
 
-    /// How many completions it holds: at least what was asked for.
+    /// The depth of the queue: at least what was asked for.
     pub fn depth(&self) -> u32 {
-        // SAFETY: the queue is live.
+        // SAFETY: the queue is live: `self` owns it, and destroys it only when it is dropped.
         unsafe { self.raw.as_ref().cqe as u32 }
     }
 
-    /// Takes up to as many completions as there is room for.
+    /// Takes completions, up to the length of `room`.
+    ///
+    /// # Errors
+    /// The negative result of `ibv_poll_cq`: the queue has failed.
     pub fn poll<'a>(&self, room: &'a mut [MaybeUninit<ibv_wc>]) -> io::Result<&'a [ibv_wc]> {
-        // SAFETY: the queue is live.
+        // SAFETY: the queue is live: `self` owns it, and destroys it only when it is dropped.
         let found = unsafe { self.raw().poll(room) };
         if found < 0 {
             return Err(io::Error::from_raw_os_error(errno::errno(found)));
@@ -78,50 +86,67 @@ impl CompletionQueue {
         Ok(unsafe { slice::from_raw_parts(room.as_ptr().cast(), found as usize) })
     }
 
-    /// The queue without its owner.
+    /// An unowned handle of the queue.
     pub fn raw(&self) -> RawQueue {
         RawQueue(self.raw)
     }
 
     /// Arms the queue: its next completion (or next solicited or failed one) sends one event to the channel.
+    ///
+    /// # Errors
+    /// The errno of `ibv_req_notify_cq`.
     #[inline(always)]
     pub fn req_notify(&self, solicited_only: bool) -> io::Result<()> {
-        // SAFETY: the queue is live.
-        errno::verbs(unsafe { ops::req_notify_cq(self.as_ptr(), solicited_only.into()) })
+        // SAFETY: the queue is live: `self` owns it, and destroys it only when it is dropped.
+        errno::verbs(&self.context, "ibv_req_notify_cq", unsafe {
+            ops::req_notify_cq(self.as_ptr(), solicited_only.into())
+        })
     }
 
-    /// Keeps an event of the queue until the queue goes. To acknowledge all at once saves each wake-up a lock.
-    pub fn keep(&self, event: CompletionEvent) {
+    /// Leaves the acknowledgement of an event to the destruction of the queue. Acknowledging all together saves a lock at
+    /// each wake-up.
+    pub fn acknowledge_later(&self, event: CompletionEvent) {
         assert!(ptr::eq(event.cq(), self.as_ptr()));
         std::mem::forget(event);
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives the queue room for at least `depth` completions; not every device can.
+    /// The number of the queue, as `rdma resource` has it.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the queue is live: `self` owns it, and destroys it only when it is dropped.
+        unsafe { (*self.as_ptr()).handle }
+    }
+
+    /// Changes the depth to at least `depth` completions. Not every device supports it.
+    ///
+    /// # Errors
+    /// The errno of `ibv_resize_cq`; `EINVAL` for more entries than an `int` holds.
     pub fn resize(&self, depth: u32) -> io::Result<()> {
-        // SAFETY: the queue is live.
-        errno::verbs(unsafe { ibv_resize_cq(self.as_ptr(), c_depth(depth)?) })
+        // SAFETY: the queue is live: `self` owns it, and destroys it only when it is dropped.
+        errno::verbs(&self.context, "ibv_resize_cq", unsafe {
+            (self.context.library().ibv_resize_cq)(self.as_ptr(), c_depth(depth)?)
+        })
     }
 }
 
-/// Names a completion queue that somebody else keeps.
+/// An unowned handle of a completion queue.
 #[derive(Clone, Copy)]
 pub struct RawQueue(NonNull<ibv_cq>);
 
 // SAFETY: verbs calls on a queue are thread-safe.
 unsafe impl Send for RawQueue {}
-// SAFETY: as above.
+// SAFETY: verbs lets several threads poll a queue at once.
 unsafe impl Sync for RawQueue {}
 
 impl RawQueue {
-    /// Like [`CompletionQueue::poll`], in C's terms: how many completions `room` begins with now; negative for failure.
+    /// As [`CompletionQueue::poll`]; returns the number of completions written to `room`, negative after a failure.
     ///
     /// # Safety
     /// The queue must be live.
     #[inline(always)]
     pub unsafe fn poll(&self, room: &mut [MaybeUninit<ibv_wc>]) -> c_int {
         let count = room.len() as c_int & c_int::MAX;
-        // SAFETY: there is room for that many, if not for more; the rest is the caller's promise.
+        // SAFETY: there is room for `count` completions; the caller says that the queue is live.
         unsafe { ops::poll_cq(self.0.as_ptr(), count, room.as_mut_ptr().cast()) }
     }
 }
@@ -132,11 +157,10 @@ fn c_depth(depth: u32) -> io::Result<c_int> {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: every queue pair on it holds it, so none is left; the events kept have not been acknowledged. Destruction
-        // waits for those that others have.
-        unsafe {
-            ibv_ack_cq_events(self.as_ptr(), *self.events.get_mut());
-            ibv_destroy_cq(self.as_ptr());
-        }
+        // SAFETY: the queue is live; this is the number of events that were not acknowledged.
+        unsafe { (self.context.library().ibv_ack_cq_events)(self.as_ptr(), *self.events.get_mut()) };
+        // SAFETY: every queue pair on it holds it, so none is left. This waits until other threads have acknowledged their
+        // events.
+        unsafe { (self.context.library().ibv_destroy_cq)(self.as_ptr()) };
     }
 }

@@ -1,18 +1,10 @@
-//! The only place that touches the C API of rdma-core.
+//! Safe owned objects over the C API of rdma-core, which nothing else in the crate calls.
 //!
-//! [`bindings`] is generated (`ci/bindings`), [`ops`] re-expresses what the C headers define inline, and the rest are
-//! owned objects over them: dropping one destroys the C object, and a child keeps its parents alive. Nothing here
-//! decides anything about NetworkDirect. Failures are [`std::io::Error`]s that carry the errno.
+//! [`bindings`] are generated (`ci/bindings`); [`ops`] has the inline functions of the C headers. Dropping an object
+//! destroys the C object; each object keeps those that it depends on alive. Nothing here depends on NetworkDirect. Errors
+//! are [`std::io::Error`]s with the errno.
 
-#[allow(
-    missing_docs,
-    non_camel_case_types,
-    non_snake_case,
-    unsafe_op_in_unsafe_fn,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks
-)]
-pub mod bindings;
+pub use verbs_sys as bindings;
 
 pub mod ops;
 
@@ -20,21 +12,27 @@ mod address;
 mod channel;
 mod cm;
 mod cq;
+pub(crate) mod descriptor;
 mod device;
+mod emulator;
 mod errno;
+mod library;
 mod mr;
 mod mw;
+pub mod nodes;
 mod pd;
 mod qp;
 mod sockaddr;
 mod srq;
 
-pub use address::{LocalAddress, addresses, addresses_among};
+pub use address::{LocalAddress, addresses, addresses_among, scoped, scoped_like};
 pub use channel::{CompletionChannel, CompletionEvent};
 pub use cm::{ConnectParam, Event, EventChannel, EventKind, Id};
 pub use cq::{CompletionQueue, RawQueue};
 pub use device::{AsyncEvent, Context, Transport};
-pub use errno::errno;
+pub(crate) use emulator::is_fallback;
+pub use errno::{UNANNOUNCED, errno, last_failed_call};
+pub use library::{EMULATOR, Library, RDMA_CORE};
 pub use mr::MemoryRegion;
 pub use mw::{MemoryWindow, WindowType};
 pub use pd::ProtectionDomain;

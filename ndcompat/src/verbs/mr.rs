@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::bindings::*;
-use super::{ProtectionDomain, errno, ops};
+use super::{Library, ProtectionDomain, errno, ops};
 
-/// A registered piece of the process's memory.
+/// A memory region.
 pub struct MemoryRegion {
     raw: NonNull<ibv_mr>,
     pd: Arc<ProtectionDomain>,
@@ -16,23 +16,29 @@ pub struct MemoryRegion {
 
 // SAFETY: verbs calls on a region are thread-safe.
 unsafe impl Send for MemoryRegion {}
-// SAFETY: as above.
+// SAFETY: its fields do not change after registration.
 unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
     /// Registers `length` bytes at `addr` for the accesses in `access` (`IBV_ACCESS_*`).
     ///
+    /// # Errors
+    /// The errno of `ibv_reg_mr`: `EFAULT` for memory that is not mapped, `EACCES` for memory that is not writable,
+    /// `ENOMEM` for more than may be pinned.
+    ///
     /// # Safety
-    /// The memory stays mapped until the region is gone, and what peers and work requests do to it in the meantime
-    /// is not at odds with how Rust code uses it.
+    /// The memory stays mapped until the region is deregistered, and accesses by peers and work requests do not conflict
+    /// with Rust references to it.
     pub unsafe fn register(
         pd: &Arc<ProtectionDomain>,
         addr: *mut c_void,
         length: usize,
         access: ibv_access_flags,
     ) -> io::Result<MemoryRegion> {
-        // SAFETY: the domain is live; the memory is the caller's promise.
-        let raw = errno::created(unsafe { ops::reg_mr(pd.as_ptr(), addr, length, access) })?;
+        // SAFETY: the domain is live; the caller keeps the memory mapped.
+        let raw = errno::created(pd.context(), "ibv_reg_mr", unsafe {
+            ops::reg_mr(pd.context().library(), pd.as_ptr(), addr, length, access)
+        })?;
         Ok(MemoryRegion { raw, pd: Arc::clone(pd) })
     }
 
@@ -43,28 +49,37 @@ impl MemoryRegion {
 
     /// The key for this side's work requests.
     pub fn lkey(&self) -> u32 {
-        // SAFETY: the region is live.
+        // SAFETY: the region is live: `self` owns it, and deregisters it only when it is dropped.
         unsafe { self.raw.as_ref().lkey }
     }
 
     /// The key for the peer's work requests, in host order.
     pub fn rkey(&self) -> u32 {
-        // SAFETY: the region is live.
+        // SAFETY: the region is live: `self` owns it, and deregisters it only when it is dropped.
         unsafe { self.raw.as_ref().rkey }
     }
 
-    /// The domain that it is registered in.
+    fn library(&self) -> &'static Library {
+        self.pd.context().library()
+    }
+
+    /// The protection domain.
     pub fn pd(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }
 
-    /// Deregisters; when that fails (a window is bound to it) the region comes back with the reason.
+    /// Deregisters the memory. After a failure (a window is bound), returns the region and the error.
+    ///
+    /// # Errors
+    /// The errno of `ibv_dereg_mr`, with the region.
     pub fn deregister(self) -> Result<(), (MemoryRegion, io::Error)> {
-        // SAFETY: the region is live, and on success not destroyed again.
-        match errno::verbs(unsafe { ibv_dereg_mr(self.as_ptr()) }) {
+        // SAFETY: the region is live, and after success not deregistered again.
+        match errno::verbs(self.pd.context(), "ibv_dereg_mr", unsafe {
+            (self.library().ibv_dereg_mr)(self.as_ptr())
+        }) {
             Ok(()) => {
                 let mut region = std::mem::ManuallyDrop::new(self);
-                // SAFETY: the field is not used again: nothing else of the region is dropped.
+                // SAFETY: the field is not used again, as the region is not dropped.
                 unsafe { std::ptr::drop_in_place(&mut region.pd) };
                 Ok(())
             }
@@ -76,6 +91,6 @@ impl MemoryRegion {
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // SAFETY: the region is live and not used again.
-        unsafe { ibv_dereg_mr(self.as_ptr()) };
+        unsafe { (self.library().ibv_dereg_mr)(self.as_ptr()) };
     }
 }

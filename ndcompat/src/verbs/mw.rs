@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::bindings::*;
 use super::{ProtectionDomain, errno, ops};
 
-/// The two kinds of memory window.
+/// The two types of memory windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowType {
-    /// Bound by a verb, good for every queue pair of the domain.
+    /// Bound by a verb; valid on every queue pair of the domain.
     One,
-    /// Bound by a work request, good for the queue pair that bound it.
+    /// Bound by a work request; valid on the queue pair that has bound it.
     Two,
 }
 
@@ -24,18 +24,21 @@ pub struct MemoryWindow {
 
 // SAFETY: verbs calls on a window are thread-safe, save for `rkey`, which the provider changes when one is bound.
 unsafe impl Send for MemoryWindow {}
-// SAFETY: as above; binding is a raw call whose caller keeps it apart from others.
+// SAFETY: its fields are only read here; binding is a raw call, whose caller excludes others.
 unsafe impl Sync for MemoryWindow {}
 
 impl MemoryWindow {
     /// Allocates a window.
+    ///
+    /// # Errors
+    /// The errno of `ibv_alloc_mw`: `EOPNOTSUPP` without windows.
     pub fn create(pd: &Arc<ProtectionDomain>, kind: WindowType) -> io::Result<MemoryWindow> {
         let kind = match kind {
             WindowType::One => IBV_MW_TYPE_1,
             WindowType::Two => IBV_MW_TYPE_2,
         };
-        // SAFETY: the domain is live.
-        let raw = errno::created(unsafe { ops::alloc_mw(pd.as_ptr(), kind) })?;
+        // SAFETY: the domain is live, as its owner is borrowed for the call; the window holds it afterwards.
+        let raw = errno::created(pd.context(), "ibv_alloc_mw", unsafe { ops::alloc_mw(pd.as_ptr(), kind) })?;
         Ok(MemoryWindow { raw, pd: Arc::clone(pd) })
     }
 
@@ -44,13 +47,13 @@ impl MemoryWindow {
         self.raw.as_ptr()
     }
 
-    /// The key for the peer's work requests, in host order; of a type 2 window, the one that the next bind starts from.
+    /// The key for the peer's work requests, in host order. For a type 2 window, the next binding starts from it.
     pub fn rkey(&self) -> u32 {
-        // SAFETY: the window is live.
+        // SAFETY: the window is live: `self` owns it, and deallocates it only when it is dropped.
         unsafe { self.raw.as_ref().rkey }
     }
 
-    /// The domain that it is allocated in.
+    /// The protection domain.
     pub fn pd(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }

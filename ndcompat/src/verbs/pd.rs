@@ -15,14 +15,19 @@ pub struct ProtectionDomain {
 
 // SAFETY: verbs calls on a domain are thread-safe.
 unsafe impl Send for ProtectionDomain {}
-// SAFETY: as above.
+// SAFETY: verbs lets several threads use a domain at once.
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
     /// Allocates a domain.
+    ///
+    /// # Errors
+    /// The errno of `ibv_alloc_pd`.
     pub fn create(context: &Arc<Context>) -> io::Result<Arc<ProtectionDomain>> {
-        // SAFETY: the context is live.
-        let raw = errno::created(unsafe { ibv_alloc_pd(context.as_ptr()) })?;
+        // SAFETY: the context is live: it is closed only when its owner, which is borrowed here, is dropped.
+        let raw = errno::created(context, "ibv_alloc_pd", unsafe {
+            (context.library().ibv_alloc_pd)(context.as_ptr())
+        })?;
         Ok(Arc::new(ProtectionDomain { raw, context: Arc::clone(context) }))
     }
 
@@ -39,7 +44,7 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: everything made in the domain holds it, so nothing is left.
-        unsafe { ibv_dealloc_pd(self.as_ptr()) };
+        // SAFETY: everything created in the domain holds it, so nothing is left.
+        unsafe { (self.context.library().ibv_dealloc_pd)(self.as_ptr()) };
     }
 }

@@ -1,26 +1,25 @@
 //! Reliable connected queue pairs.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::bindings::*;
-use super::{CompletionQueue, ProtectionDomain, SharedReceiveQueue, errno};
+use super::{CompletionQueue, Library, ProtectionDomain, SharedReceiveQueue, errno};
 
-/// What a queue pair is created with.
+/// The parameters of a queue pair.
 pub struct QueuePairConfig {
-    /// The domain of its memory.
+    /// The protection domain.
     pub pd: Arc<ProtectionDomain>,
-    /// Where its initiator requests complete.
+    /// The completion queue of initiator requests.
     pub send_cq: Arc<CompletionQueue>,
-    /// Where its receive requests complete.
+    /// The completion queue of receive requests.
     pub recv_cq: Arc<CompletionQueue>,
-    /// Where its receive requests come from, instead of a queue of its own.
+    /// The shared receive queue, instead of a receive queue of its own.
     pub srq: Option<Arc<SharedReceiveQueue>>,
-    /// How many requests, pieces and inline bytes.
+    /// The limits of requests, SGEs and inline bytes.
     pub cap: ibv_qp_cap,
-    /// Carried by its asynchronous events, as `qp_context`.
+    /// The `qp_context` that its asynchronous events carry.
     pub cookie: usize,
 }
 
@@ -28,7 +27,7 @@ pub struct QueuePairConfig {
 pub struct QueuePair {
     raw: NonNull<ibv_qp>,
     number: u32,
-    /// Whether the device still has it.
+    /// False once it is destroyed.
     live: RwLock<bool>,
     cap: ibv_qp_cap,
     parents: QueuePairConfig,
@@ -36,11 +35,14 @@ pub struct QueuePair {
 
 // SAFETY: verbs calls on a queue pair are thread-safe.
 unsafe impl Send for QueuePair {}
-// SAFETY: as above.
+// SAFETY: verbs lets several threads use a queue pair at once; destroying it early takes a lock.
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// Creates a queue pair, whose work requests signal their completion only when they ask for it.
+    /// Creates a queue pair. Only work requests with `IBV_SEND_SIGNALED` report success (`sq_sig_all` is 0).
+    ///
+    /// # Errors
+    /// The errno of `ibv_create_qp`.
     pub fn create(config: QueuePairConfig) -> io::Result<QueuePair> {
         let mut init = ibv_qp_init_attr {
             qp_context: config.cookie as *mut _,
@@ -52,8 +54,10 @@ impl QueuePair {
             sq_sig_all: 0,
         };
         // SAFETY: the objects named are live; the cookie is not dereferenced.
-        let raw = errno::created(unsafe { ibv_create_qp(config.pd.as_ptr(), &mut init) })?;
-        // SAFETY: made by the call above.
+        let raw = errno::created(config.pd.context(), "ibv_create_qp", unsafe {
+            (config.pd.context().library().ibv_create_qp)(config.pd.as_ptr(), &mut init)
+        })?;
+        // SAFETY: created by the call above.
         let number = unsafe { raw.as_ref().qp_num };
         Ok(QueuePair { raw, number, live: RwLock::new(true), cap: init.cap, parents: config })
     }
@@ -64,92 +68,117 @@ impl QueuePair {
         self.raw.as_ptr()
     }
 
-    /// The number that peers know it by.
+    fn library(&self) -> &'static Library {
+        self.parents.pd.context().library()
+    }
+
+    /// The queue pair number.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// What the device granted: at least what was asked for.
+    /// The limits that the device has granted: at least those asked for.
     pub fn cap(&self) -> &ibv_qp_cap {
         &self.cap
     }
 
-    /// What it was created with.
+    /// The parameters that it was created with.
     pub fn config(&self) -> &QueuePairConfig {
         &self.parents
     }
 
-    /// Does something while the queue pair cannot be destroyed, unless it is, or is about to be. Waits for nobody.
+    /// Calls `with` while the queue pair cannot be destroyed. `None` if it is destroyed, or about to be. Does not wait.
     pub fn if_live<R>(&self, with: impl FnOnce() -> R) -> Option<R> {
         self.live.try_read().ok().filter(|live| **live).map(|_live| with())
     }
 
-    /// Does something with the queue pair, unless it is destroyed: then `EINVAL`, as in a state that does not allow it.
+    /// Calls `with` while the queue pair cannot be destroyed. `EINVAL` if it is destroyed, as for a wrong state.
     fn live<R>(&self, with: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         if *live { with() } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
     }
 
     /// Changes the attributes that `mask` (`IBV_QP_*`) names.
+    ///
+    /// # Errors
+    /// The errno of `ibv_modify_qp`; `EINVAL` once the queue pair is destroyed.
     pub fn modify(&self, attr: &ibv_qp_attr, mask: ibv_qp_attr_mask) -> io::Result<()> {
-        let mut attr = *attr;
-        // SAFETY: the queue pair is live.
-        self.live(|| errno::verbs(unsafe { ibv_modify_qp(self.as_ptr(), &mut attr, mask as i32) }))
+        let (mut attr, modify) = (*attr, self.library().ibv_modify_qp);
+        self.live(|| {
+            // SAFETY: the queue pair is live: it is destroyed under the lock that is held here.
+            let rc = unsafe { modify(self.as_ptr(), &mut attr, mask as i32) };
+            errno::verbs(self.parents.pd.context(), "ibv_modify_qp", rc)
+        })
     }
 
-    /// Moves a fresh queue pair to INIT, where it takes receive requests, on `port`, letting peers do what `access`
-    /// (`IBV_ACCESS_*`) says.
+    /// Moves a new queue pair to INIT, where it takes receive requests, with this port and these access flags
+    /// (`IBV_ACCESS_*`).
+    ///
+    /// # Errors
+    /// As [`QueuePair::modify`].
     pub fn to_init(&self, port: u8, access: ibv_access_flags) -> io::Result<()> {
         let mut attr = empty_attr();
         attr.qp_state = IBV_QPS_INIT;
         attr.port_num = port;
         attr.qp_access_flags = access;
-        // Partition keys play no part in RoCE and iWARP; the first is the default partition on InfiniBand.
+        // RoCE and iWARP have no partitions; on InfiniBand, index 0 is the default partition.
         self.modify(&attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
     }
 
     /// Moves the queue pair to ERR, which flushes its requests.
+    ///
+    /// # Errors
+    /// As [`QueuePair::modify`].
     pub fn to_error(&self) -> io::Result<()> {
         let mut attr = empty_attr();
         attr.qp_state = IBV_QPS_ERR;
         self.modify(&attr, IBV_QP_STATE)
     }
 
-    /// Destroys the queue pair now, not when it is dropped. Its completions so far stay; no others come.
+    /// Destroys the queue pair now, before it is dropped. Its completions so far stay in the queue; there are no others.
+    ///
+    /// # Errors
+    /// The errno of `ibv_destroy_qp`.
     ///
     /// # Safety
-    /// Nobody uses [`as_ptr`](Self::as_ptr) meanwhile, nor afterwards.
+    /// The pointer of [`as_ptr`](Self::as_ptr) is not used during the call, nor afterwards.
     pub unsafe fn destroy(&self) -> io::Result<()> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         if *live {
-            // SAFETY: the queue pair is live, and its users are the caller's promise, or kept away by the lock. This waits
-            // until its events are acknowledged.
-            errno::verbs(unsafe { ibv_destroy_qp(self.as_ptr()) })?;
+            // SAFETY: the queue pair is live; the caller says that the pointer is not used, and the lock excludes other
+            // calls. This waits until its events are acknowledged.
+            errno::verbs(self.parents.pd.context(), "ibv_destroy_qp", unsafe {
+                (self.library().ibv_destroy_qp)(self.as_ptr())
+            })?;
             *live = false;
         }
         Ok(())
     }
 
-    /// The attributes that `mask` (`IBV_QP_*`) names. siw says nothing of the state.
+    /// The attributes that `mask` (`IBV_QP_*`) names. siw does not report the state.
+    ///
+    /// # Errors
+    /// The errno of `ibv_query_qp`; `EINVAL` once the queue pair is destroyed.
     pub fn query(&self, mask: ibv_qp_attr_mask) -> io::Result<ibv_qp_attr> {
-        let (mut attr, mut init) = (MaybeUninit::zeroed(), MaybeUninit::zeroed());
-        // SAFETY: the queue pair is live, both results are writable; all bits zero are a valid value.
-        self.live(|| unsafe {
-            errno::verbs(ibv_query_qp(self.as_ptr(), attr.as_mut_ptr(), mask as i32, init.as_mut_ptr()))?;
-            Ok(attr.assume_init())
+        let (mut attr, mut init) = (zeroed(), zeroed());
+        self.live(|| {
+            // SAFETY: the queue pair is live, both results are writable.
+            errno::verbs(self.parents.pd.context(), "ibv_query_qp", unsafe {
+                (self.library().ibv_query_qp)(self.as_ptr(), &mut attr, mask as i32, &mut init)
+            })?;
+            Ok(attr)
         })
     }
 }
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: not used again. Should the device not let go of it, there is nobody to be told.
+        // SAFETY: not used after this. A failure cannot be reported from here.
         let _ = unsafe { self.destroy() };
     }
 }
 
 /// Attributes to fill in and pass to [`QueuePair::modify`].
 pub(super) fn empty_attr() -> ibv_qp_attr {
-    // SAFETY: all bits zero are a valid value of this structure of integers.
-    unsafe { MaybeUninit::zeroed().assume_init() }
+    zeroed()
 }

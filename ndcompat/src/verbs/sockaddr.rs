@@ -8,11 +8,22 @@ use std::ptr;
 
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
 
-/// An IPv4 or IPv6 address with a port; of an IPv6 address the scope id is part.
+/// An IPv4 or IPv6 address with a port; an IPv6 address includes the scope id.
+///
+/// ```
+/// use ndcompat::SockAddr;
+/// use std::net::SocketAddr;
+///
+/// let address = SockAddr::from("192.0.2.1:5000".parse::<SocketAddr>().unwrap());
+/// assert!(address.same_ip(address.with_port(7)) && address != address.with_port(7));
+/// let (raw, length) = address.to_raw();
+/// // SAFETY: the structure has this length.
+/// assert_eq!(unsafe { SockAddr::from_raw(raw.as_ptr().cast(), length as usize) }.unwrap(), address);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SockAddr(SocketAddr);
 
-/// A C structure big enough for either family.
+/// A C structure that is large enough for either family.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union RawSockAddr {
@@ -26,7 +37,7 @@ impl RawSockAddr {
         ptr::from_ref(self).cast()
     }
 
-    /// As the pointer that rdma_cm calls take; they write nothing through it.
+    /// As the pointer that rdma_cm calls take. They do not write to it.
     pub fn as_mut_ptr(&mut self) -> *mut sockaddr {
         ptr::from_mut(self).cast()
     }
@@ -35,10 +46,12 @@ impl RawSockAddr {
 impl SockAddr {
     /// Reads the structure at `addr`, which is `length` bytes long.
     ///
-    /// A family other than the two is `EAFNOSUPPORT`, a structure too short for its family `EINVAL`.
+    ///
+    /// # Errors
+    /// `EINVAL` for null and for a structure too short for its family, `EAFNOSUPPORT` for other families.
     ///
     /// # Safety
-    /// `addr` is null or has `length` readable bytes; its alignment is of no concern.
+    /// `addr` is null or valid for reads of `length` bytes. It need not be aligned.
     pub unsafe fn from_raw(addr: *const c_void, length: usize) -> io::Result<SockAddr> {
         if addr.is_null() || length < size_of::<sa_family_t>() {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -64,7 +77,7 @@ impl SockAddr {
         }
     }
 
-    /// The structure for C and how many of its bytes belong to the family.
+    /// The structure for C, and its length for the family, in bytes.
     pub fn to_raw(self) -> (RawSockAddr, socklen_t) {
         match self.0 {
             SocketAddr::V4(addr) => {
@@ -110,9 +123,9 @@ impl SockAddr {
         self.0.ip()
     }
 
-    /// Whether both name the same interface address, whatever their ports.
+    /// Whether both are the same IP address. Ports are ignored.
     ///
-    /// The scope of an IPv6 address counts only when both name one: programs often leave it out.
+    /// Scopes are compared only if both addresses have one, as programs often leave it out.
     pub fn same_ip(self, other: SockAddr) -> bool {
         let scopes_agree = match (self.0, other.0) {
             (SocketAddr::V6(a), SocketAddr::V6(b)) => {
@@ -121,6 +134,19 @@ impl SockAddr {
             _ => true,
         };
         self.ip() == other.ip() && scopes_agree
+    }
+
+    /// Whether it is an IPv6 link-local address without a scope.
+    pub fn lacks_scope(self) -> bool {
+        matches!(self.0, SocketAddr::V6(addr) if addr.ip().is_unicast_link_local() && addr.scope_id() == 0)
+    }
+
+    /// The same address with this scope, the index of an interface. An IPv4 address is unchanged.
+    pub fn with_scope(mut self, scope: u32) -> SockAddr {
+        if let SocketAddr::V6(addr) = &mut self.0 {
+            addr.set_scope_id(scope);
+        }
+        self
     }
 
     /// Whether it is the wildcard address of its family.
@@ -156,6 +182,21 @@ impl fmt::Debug for SockAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// Reads an address without a length; `None` if it is not an IP address.
+///
+/// # Safety
+/// `addr` points to an address of any family, with the length of its family.
+pub(super) unsafe fn of_any_family(addr: *const libc::sockaddr) -> Option<SockAddr> {
+    // SAFETY: every address begins with its family.
+    let length = match i32::from(unsafe { (*addr).sa_family }) {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => size_of::<libc::sa_family_t>(),
+    };
+    // SAFETY: the address has the length of its family.
+    unsafe { SockAddr::from_raw(addr.cast(), length) }.ok()
 }
 
 #[cfg(test)]
@@ -226,6 +267,16 @@ mod tests {
         assert!(addr("[fe80::1%7]:1").same_ip(addr("[fe80::1]:1")));
         assert!(!addr("[fe80::1%7]:1").same_ip(addr("[fe80::1%8]:1")));
         assert!(!addr("0.0.0.0:1").same_ip(addr("[::]:1")));
+    }
+
+    #[test]
+    fn only_link_local_addresses_lack_a_scope() {
+        assert!(addr("[fe80::1]:1").lacks_scope());
+        for text in ["[fe80::1%7]:1", "[fd00::1]:1", "[::]:1", "169.254.0.1:1"] {
+            assert!(!addr(text).lacks_scope(), "{text}");
+        }
+        assert_eq!(addr("[fe80::1]:1").with_scope(7), addr("[fe80::1%7]:1"));
+        assert_eq!(addr("10.77.0.1:1").with_scope(7), addr("10.77.0.1:1"));
     }
 
     #[test]

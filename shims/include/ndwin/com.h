@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * COM as far as an interface needs it: declarations for C and C++, IUnknown, IClassFactory, the task allocator.
+ * What interfaces need of COM: declarations for C and C++, IUnknown, IClassFactory, the task allocator.
  *
- * `interface` stays an ordinary word unless NDCOMPAT_INTERFACE_KEYWORD is set, because Linux headers use it as a name.
+ * `interface` is defined only with NDCOMPAT_INTERFACE_KEYWORD, because Linux headers use it as an identifier.
  */
 #ifndef NDWIN_COM_H
 #define NDWIN_COM_H
 
 #include "error.h"
 #include "guid.h"
+#include "uuid.h"
 
 #ifdef NDCOMPAT_INTERFACE_KEYWORD
 #define interface struct
 #endif
 #define __STRUCT__ struct
+#define MIDL_INTERFACE(text) struct
+
+typedef WCHAR OLECHAR;
+typedef OLECHAR *LPOLESTR, *BSTR;
+typedef const OLECHAR *LPCOLESTR;
+#define OLESTR(text) L##text
+typedef short VARIANT_BOOL;
+#define VARIANT_TRUE  ((VARIANT_BOOL)-1)
+#define VARIANT_FALSE ((VARIANT_BOOL)0)
 
 #define STDMETHODCALLTYPE  __stdcall
 #define STDMETHODVCALLTYPE __cdecl
@@ -122,7 +132,7 @@ extern "C++" template <typename T> inline void **IID_PPV_ARGS_Helper(T **object)
 #define IClassFactory_LockServer(p, ...)     ((p)->lpVtbl->LockServer(p, __VA_ARGS__))
 #endif
 
-/* What a COM server exports. */
+/* The functions that a COM server exports. */
 typedef HRESULT (STDAPICALLTYPE *LPFNGETCLASSOBJECT)(REFCLSID, REFIID, LPVOID *);
 typedef HRESULT (STDAPICALLTYPE *LPFNCANUNLOADNOW)(void);
 
@@ -133,7 +143,7 @@ typedef enum tagCOINIT {
     COINIT_SPEED_OVER_MEMORY = 0x8
 } COINIT;
 
-/* There are no apartments here: every thread may call every object, and the task allocator is malloc. */
+/* There are no apartments: any thread may call any object. The task allocator is malloc. */
 NDW_INLINE HRESULT CoInitializeEx(LPVOID reserved, DWORD model)
 {
     (void)reserved, (void)model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * GUID, and DEFINE_GUID in its two forms: a declaration, or where INITGUID is set a definition. A definition is weak:
- * any number of objects of a program may hold it, beside the one in the library.
+ * GUID, and DEFINE_GUID in its two forms: a declaration or, with INITGUID, a definition. Definitions are weak, so that
+ * several objects of a program may contain them, besides the library.
  */
 #ifndef NDWIN_GUID_H
 #define NDWIN_GUID_H
@@ -49,7 +49,7 @@ inline bool operator!=(REFGUID a, REFGUID b)
     return !(a == b);
 }
 
-/* __uuidof: each interface specialises the template below through __CRT_UUID_DECL, the name mingw-w64 has for it. */
+/* __uuidof: __CRT_UUID_DECL, as mingw-w64 calls it, specialises this template for each interface. */
 namespace ndwin {
 template <typename T> struct uuid;
 template <typename T> struct uuid<T *> : uuid<T> {};
@@ -84,7 +84,7 @@ EXTERN_C const GUID GUID_NULL;
 
 #endif /* NDWIN_GUID_H */
 
-/* Outside the guard: a later inclusion with INITGUID set changes what DEFINE_GUID does. */
+/* Not within the include guard: INITGUID may be defined at a later inclusion. */
 #undef DEFINE_GUID
 #ifdef INITGUID
 #define DEFINE_GUID(name, l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8) \

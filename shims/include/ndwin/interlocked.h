@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Interlocked operations. All are full barriers, which the variants with a weaker name may be.
+ * Interlocked operations. All are full barriers, also those named Acquire, Release or NoFence.
  *
- * They take any integer type, since ported code passes LONG*, long*, unsigned* and long long* to the same name.
+ * They take any integer type, because ported code passes LONG*, long*, unsigned* and long long* to the same function.
  */
 #ifndef NDWIN_INTERLOCKED_H
 #define NDWIN_INTERLOCKED_H
@@ -13,11 +13,11 @@
 
 extern "C++" {
 namespace ndwin {
-/* Keeps the second operand out of template argument deduction. */
+/* The second operand takes no part in template argument deduction. */
 template <typename T> struct same { typedef T type; };
 
 template <typename T> inline T add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }
-/* Wraps, as no plain addition of signed numbers may. */
+/* The builtin wraps on overflow; a plain addition of signed numbers must not. */
 template <typename T> inline T sum(volatile T *p, T v) { return __atomic_add_fetch(p, v, __ATOMIC_SEQ_CST); }
 template <typename T> inline T exchange(volatile T *p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }
 template <typename T> inline T compare_exchange(volatile T *p, T v, T c)
@@ -117,14 +117,57 @@ NDW_FAMILY(NoFence64)
 #define InterlockedIncrementAcquire(p)         InterlockedIncrement(p)
 #define InterlockedIncrementRelease(p)         InterlockedIncrement(p)
 #define InterlockedIncrementNoFence(p)         InterlockedIncrement(p)
+#define InterlockedIncrementAcquire64(p)       InterlockedIncrement(p)
+#define InterlockedIncrementRelease64(p)       InterlockedIncrement(p)
+#define InterlockedIncrementNoFence64(p)       InterlockedIncrement(p)
 #define InterlockedDecrementAcquire(p)         InterlockedDecrement(p)
 #define InterlockedDecrementRelease(p)         InterlockedDecrement(p)
 #define InterlockedDecrementNoFence(p)         InterlockedDecrement(p)
+#define InterlockedDecrementAcquire64(p)       InterlockedDecrement(p)
+#define InterlockedDecrementRelease64(p)       InterlockedDecrement(p)
+#define InterlockedDecrementNoFence64(p)       InterlockedDecrement(p)
+#define InterlockedAddAcquire(p, v)            InterlockedAdd((p), (v))
+#define InterlockedAddRelease(p, v)            InterlockedAdd((p), (v))
+#define InterlockedAddNoFence(p, v)            InterlockedAdd((p), (v))
+#define InterlockedAddAcquire64(p, v)          InterlockedAdd((p), (v))
+#define InterlockedAddRelease64(p, v)          InterlockedAdd((p), (v))
+#define InterlockedAddNoFence64(p, v)          InterlockedAdd((p), (v))
+#define InterlockedExchangeAddAcquire(p, v)    InterlockedExchangeAdd((p), (v))
+#define InterlockedExchangeAddRelease(p, v)    InterlockedExchangeAdd((p), (v))
+#define InterlockedExchangeAddNoFence(p, v)    InterlockedExchangeAdd((p), (v))
+#define InterlockedExchangeAddAcquire64(p, v)  InterlockedExchangeAdd((p), (v))
+#define InterlockedExchangeAddRelease64(p, v)  InterlockedExchangeAdd((p), (v))
+#define InterlockedExchangeAddNoFence64(p, v)  InterlockedExchangeAdd((p), (v))
 #define InterlockedExchangeAcquire(p, v)       InterlockedExchange((p), (v))
+#define InterlockedExchangeRelease(p, v)       InterlockedExchange((p), (v))
 #define InterlockedExchangeNoFence(p, v)       InterlockedExchange((p), (v))
+#define InterlockedExchangeAcquire64(p, v)     InterlockedExchange((p), (v))
+#define InterlockedExchangeRelease64(p, v)     InterlockedExchange((p), (v))
+#define InterlockedExchangeNoFence64(p, v)     InterlockedExchange((p), (v))
 #define InterlockedCompareExchangeAcquire(p, v, c) InterlockedCompareExchange((p), (v), (c))
 #define InterlockedCompareExchangeRelease(p, v, c) InterlockedCompareExchange((p), (v), (c))
 #define InterlockedCompareExchangeNoFence(p, v, c) InterlockedCompareExchange((p), (v), (c))
+#define InterlockedCompareExchangeAcquire64(p, v, c) InterlockedCompareExchange((p), (v), (c))
+#define InterlockedCompareExchangeRelease64(p, v, c) InterlockedCompareExchange((p), (v), (c))
+#define InterlockedCompareExchangeNoFence64(p, v, c) InterlockedCompareExchange((p), (v), (c))
+#define InterlockedAndAcquire(p, v)            InterlockedAnd((p), (v))
+#define InterlockedAndRelease(p, v)            InterlockedAnd((p), (v))
+#define InterlockedAndNoFence(p, v)            InterlockedAnd((p), (v))
+#define InterlockedAndAcquire64(p, v)          InterlockedAnd((p), (v))
+#define InterlockedAndRelease64(p, v)          InterlockedAnd((p), (v))
+#define InterlockedAndNoFence64(p, v)          InterlockedAnd((p), (v))
+#define InterlockedOrAcquire(p, v)             InterlockedOr((p), (v))
+#define InterlockedOrRelease(p, v)             InterlockedOr((p), (v))
+#define InterlockedOrNoFence(p, v)             InterlockedOr((p), (v))
+#define InterlockedOrAcquire64(p, v)           InterlockedOr((p), (v))
+#define InterlockedOrRelease64(p, v)           InterlockedOr((p), (v))
+#define InterlockedOrNoFence64(p, v)           InterlockedOr((p), (v))
+#define InterlockedXorAcquire(p, v)            InterlockedXor((p), (v))
+#define InterlockedXorRelease(p, v)            InterlockedXor((p), (v))
+#define InterlockedXorNoFence(p, v)            InterlockedXor((p), (v))
+#define InterlockedXorAcquire64(p, v)          InterlockedXor((p), (v))
+#define InterlockedXorRelease64(p, v)          InterlockedXor((p), (v))
+#define InterlockedXorNoFence64(p, v)          InterlockedXor((p), (v))
 
 #define InterlockedExchangePointer(p, v)           __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
 #define InterlockedCompareExchangePointer(p, v, c) __sync_val_compare_and_swap((p), (c), (v))
@@ -133,8 +176,8 @@ NDW_FAMILY(NoFence64)
 
 #ifdef __x86_64__
 /*
- * 16 bytes, aligned to as many: TRUE when they were `comparand`, which gets what they were in either case. In assembly,
- * since compilers use the instruction only when told to by -mcx16.
+ * `target` must be aligned to 16 bytes. Returns TRUE if it was equal to `comparand`, which receives its former value in
+ * either case. In assembly, since compilers emit the instruction only with -mcx16.
  */
 NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONGLONG high, LONGLONG low, LONGLONG *comparand)
 {
@@ -147,7 +190,48 @@ NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONG
 }
 #endif
 
-/* The compiler's own spellings. */
+/* `bit` may lie beyond the first word. */
+#define NDW_BITS(suffix, type, width) \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndSet##suffix(volatile type *base, type bit) \
+    { \
+        const type mask = (type)(1ull << (bit & (width - 1))); \
+        return (__atomic_fetch_or(base + bit / width, mask, __ATOMIC_SEQ_CST) & mask) != 0; \
+    } \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndReset##suffix(volatile type *base, type bit) \
+    { \
+        const type mask = (type)(1ull << (bit & (width - 1))); \
+        return (__atomic_fetch_and(base + bit / width, (type)~mask, __ATOMIC_SEQ_CST) & mask) != 0; \
+    } \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndComplement##suffix(volatile type *base, type bit) \
+    { \
+        const type mask = (type)(1ull << (bit & (width - 1))); \
+        return (__atomic_fetch_xor(base + bit / width, mask, __ATOMIC_SEQ_CST) & mask) != 0; \
+    }
+NDW_BITS(, LONG, 32)
+NDW_BITS(64, LONG64, 64)
+#undef NDW_BITS
+
+/* Single loads and stores. */
+#define NDW_ACCESS(suffix, type) \
+    NDW_INLINE type ReadAcquire##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_ACQUIRE); } \
+    NDW_INLINE type ReadNoFence##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); } \
+    NDW_INLINE type ReadRaw##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); } \
+    NDW_INLINE void WriteRelease##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); } \
+    NDW_INLINE void WriteNoFence##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); } \
+    NDW_INLINE void WriteRaw##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+NDW_ACCESS(, LONG)
+NDW_ACCESS(16, SHORT)
+NDW_ACCESS(64, LONG64)
+NDW_ACCESS(ULong, ULONG)
+NDW_ACCESS(ULong64, ULONG64)
+NDW_ACCESS(Pointer, PVOID)
+#undef NDW_ACCESS
+
+/* MSVC's names of the same intrinsics. */
+#define _interlockedbittestandset   InterlockedBitTestAndSet
+#define _interlockedbittestandreset InterlockedBitTestAndReset
+#define _interlockedbittestandset64   InterlockedBitTestAndSet64
+#define _interlockedbittestandreset64 InterlockedBitTestAndReset64
 #define _InterlockedIncrement              InterlockedIncrement
 #define _InterlockedDecrement              InterlockedDecrement
 #define _InterlockedExchangeAdd            InterlockedExchangeAdd
@@ -160,6 +244,25 @@ NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONG
 #define _InterlockedDecrement16            InterlockedDecrement16
 #define _InterlockedExchange16             InterlockedExchange16
 #define _InterlockedCompareExchange16      InterlockedCompareExchange16
+#define _InterlockedExchange8              InterlockedExchange8
+#define _InterlockedExchangeAdd8           InterlockedExchangeAdd8
+#define _InterlockedAnd8                   InterlockedAnd8
+#define _InterlockedOr8                    InterlockedOr8
+#define _InterlockedXor8                   InterlockedXor8
+#define _InterlockedAnd16                  InterlockedAnd16
+#define _InterlockedOr16                   InterlockedOr16
+#define _InterlockedXor16                  InterlockedXor16
+#define InterlockedExchangePointerAcquire  InterlockedExchangePointer
+#define InterlockedExchangePointerNoFence  InterlockedExchangePointer
+#define InterlockedCompareExchangePointerAcquire InterlockedCompareExchangePointer
+#define InterlockedCompareExchangePointerRelease InterlockedCompareExchangePointer
+#define InterlockedCompareExchangePointerNoFence InterlockedCompareExchangePointer
+#define ReadPointerAcquire                 ReadAcquirePointer
+#define ReadPointerNoFence                 ReadNoFencePointer
+#define ReadPointerRaw                     ReadRawPointer
+#define WritePointerRelease                WriteReleasePointer
+#define WritePointerNoFence                WriteNoFencePointer
+#define WritePointerRaw                    WriteRawPointer
 #define _InterlockedIncrement64            InterlockedIncrement64
 #define _InterlockedDecrement64            InterlockedDecrement64
 #define _InterlockedExchangeAdd64          InterlockedExchangeAdd64
@@ -171,5 +274,32 @@ NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONG
 #define _InterlockedCompareExchange128     InterlockedCompareExchange128
 #define _InterlockedExchangePointer        InterlockedExchangePointer
 #define _InterlockedCompareExchangePointer InterlockedCompareExchangePointer
+
+/* Interlocked singly linked lists: last in, first out. A header of zeroes is an empty list. */
+typedef struct DECLSPEC_ALIGN(16) _SLIST_ENTRY {
+    struct _SLIST_ENTRY *Next;
+} SLIST_ENTRY, *PSLIST_ENTRY;
+
+typedef union DECLSPEC_ALIGN(16) _SLIST_HEADER {
+    __extension__ struct {
+        ULONGLONG Alignment;
+        ULONGLONG Region;
+    };
+    struct {
+        ULONGLONG Depth : 16;
+        ULONGLONG Sequence : 48;
+        ULONGLONG Reserved : 4;
+        ULONGLONG NextEntry : 60;
+    } HeaderX64;
+} SLIST_HEADER, *PSLIST_HEADER;
+
+NDW_API(void, InitializeSListHead, (PSLIST_HEADER list));
+NDW_API(PSLIST_ENTRY, InterlockedPushEntrySList, (PSLIST_HEADER list, PSLIST_ENTRY entry));
+NDW_API(PSLIST_ENTRY, InterlockedPushListSListEx,
+    (PSLIST_HEADER list, PSLIST_ENTRY first, PSLIST_ENTRY last, ULONG count));
+NDW_API(PSLIST_ENTRY, InterlockedPopEntrySList, (PSLIST_HEADER list));
+NDW_API(PSLIST_ENTRY, InterlockedFlushSList, (PSLIST_HEADER list));
+NDW_API(USHORT, QueryDepthSList, (PSLIST_HEADER list));
+NDW_API(PSLIST_ENTRY, RtlFirstEntrySList, (const SLIST_HEADER *list));
 
 #endif /* NDWIN_INTERLOCKED_H */

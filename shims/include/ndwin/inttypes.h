@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The macros of <inttypes.h> for printf as stdio.h has it, where `l` means 32 bits: the C library's own say `l` for what
- * has 64. Those for scanf, which is the C library's, stay.
+ * The macros of <inttypes.h> for the printf of stdio.h, where `l` means 32 bits; the C library's say `l` for 64 bits. Those
+ * for scanf are unchanged, as scanf is the C library's.
  */
 #ifndef NDWIN_INTTYPES_H
 #define NDWIN_INTTYPES_H

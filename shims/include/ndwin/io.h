@@ -27,7 +27,7 @@ typedef struct _OVERLAPPED_ENTRY {
 
 typedef VOID (WINAPI *LPOVERLAPPED_COMPLETION_ROUTINE)(DWORD code, DWORD bytes, LPOVERLAPPED overlapped);
 
-/* The library stores Internal last, with release order: what it wrote before is visible to whoever sees it here. */
+/* The library stores Internal last, with release order: a program that reads it here sees all results. */
 #define HasOverlappedIoCompleted(overlapped) \
     (__atomic_load_n(&(overlapped)->Internal, __ATOMIC_ACQUIRE) != (ULONG_PTR)0x103)
 
@@ -39,6 +39,8 @@ typedef VOID (WINAPI *LPOVERLAPPED_COMPLETION_ROUTINE)(DWORD code, DWORD bytes, 
 #define FILE_SKIP_SET_EVENT_ON_HANDLE        0x2
 
 NDW_API(BOOL, CloseHandle, (HANDLE object));
+NDW_API(BOOL, GetHandleInformation, (HANDLE handle, LPDWORD flags));
+NDW_API(BOOL, SetHandleInformation, (HANDLE handle, DWORD mask, DWORD flags));
 NDW_API(BOOL, DuplicateHandle,
     (HANDLE sourceProcess, HANDLE source, HANDLE targetProcess, LPHANDLE target, DWORD access, BOOL inherit,
      DWORD options));
@@ -50,6 +52,10 @@ NDW_API(BOOL, GetQueuedCompletionStatusEx,
     (HANDLE port, LPOVERLAPPED_ENTRY entries, ULONG count, PULONG removed, DWORD milliseconds, BOOL alertable));
 NDW_API(BOOL, PostQueuedCompletionStatus, (HANDLE port, DWORD bytes, ULONG_PTR key, LPOVERLAPPED overlapped));
 NDW_API(BOOL, BindIoCompletionCallback, (HANDLE file, LPOVERLAPPED_COMPLETION_ROUTINE function, ULONG flags));
+NDW_API(BOOL, ReadFileEx,
+    (HANDLE file, LPVOID buffer, DWORD length, LPOVERLAPPED overlapped, LPOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(BOOL, WriteFileEx,
+    (HANDLE file, LPCVOID buffer, DWORD length, LPOVERLAPPED overlapped, LPOVERLAPPED_COMPLETION_ROUTINE routine));
 NDW_API(BOOL, SetFileCompletionNotificationModes, (HANDLE file, UCHAR flags));
 NDW_API(BOOL, CancelIo, (HANDLE file));
 NDW_API(BOOL, CancelIoEx, (HANDLE file, LPOVERLAPPED overlapped));

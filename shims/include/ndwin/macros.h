@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The SDK's small helpers: bytes and words, offsets in structures, min and max, memory. */
+/* Small macros of the SDK: bytes and words, offsets in structures, min and max, memory. */
 #ifndef NDWIN_MACROS_H
 #define NDWIN_MACROS_H
 
+#include "crt/stdlib.h"
 #include "types.h"
 
 #define MAKEWORD(low, high) ((WORD)((BYTE)(DWORD_PTR)(low) | ((WORD)((BYTE)(DWORD_PTR)(high))) << 8))
@@ -11,6 +12,9 @@
 #define HIWORD(value)       ((WORD)((DWORD_PTR)(value) >> 16 & 0xFFFF))
 #define LOBYTE(value)       ((BYTE)((DWORD_PTR)(value) & 0xFF))
 #define HIBYTE(value)       ((BYTE)((DWORD_PTR)(value) >> 8 & 0xFF))
+
+#define Int32x32To64(a, b)  ((LONGLONG)(LONG)(a) * (LONGLONG)(LONG)(b))
+#define UInt32x32To64(a, b) ((ULONGLONG)(ULONG)(a) * (ULONGLONG)(ULONG)(b))
 
 #define UNREFERENCED_PARAMETER(parameter)    ((void)(parameter))
 #define DBG_UNREFERENCED_PARAMETER(parameter) ((void)(parameter))
@@ -21,15 +25,8 @@
 #endif
 #define _ARRAYSIZE(array) ARRAYSIZE(array)
 #ifdef __cplusplus
-extern "C++" {
-namespace ndwin {
-template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
-}
-}
-#define _countof(array) (sizeof(ndwin::countof_helper(array)))
 #define C_ASSERT(condition) static_assert(condition, #condition)
 #else
-#define _countof(array) ARRAYSIZE(array)
 #define C_ASSERT(condition) _Static_assert(condition, #condition)
 #endif
 
@@ -38,21 +35,22 @@ template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
 #define RTL_FIELD_SIZE(type, field) (sizeof(((type *)0)->field))
 #define RTL_SIZEOF_THROUGH_FIELD(type, field) (FIELD_OFFSET(type, field) + RTL_FIELD_SIZE(type, field))
 #define RTL_NUMBER_OF(array) ARRAYSIZE(array)
+#define RTL_BITS_OF(type) (sizeof(type) * 8)
+#define RTL_BITS_OF_FIELD(type, field) (RTL_FIELD_SIZE(type, field) * 8)
+#define RTL_CONTAINS_FIELD(structure, size, field) \
+    ((((PCHAR)(&(structure)->field)) + sizeof((structure)->field)) <= (((PCHAR)(structure)) + (size)))
 
-/*
- * FIELD_OFFSET serves as a constant, `enum { X = FIELD_OFFSET(T, m) }`, and with a run-time index,
- * `FIELD_OFFSET(SOCKET_ADDRESS_LIST, Address[n])`. gcc (as C) and clang do both. g++ has no form that does both: it
- * takes the constant form, unless NDCOMPAT_RUNTIME_FIELD_OFFSET is set or <initguid.h> has been included (see there).
- */
+/* Must be a constant in `enum { X = FIELD_OFFSET(T, m) }`, and allow an index in `FIELD_OFFSET(SOCKET_ADDRESS_LIST, Address[n])`. */
+#if defined(__cplusplus) && !defined(__clang__)
+#include "field_offset.h"
+#else
 #define FIELD_OFFSET(type, field)     ((LONG)__builtin_offsetof(type, field))
 #define UFIELD_OFFSET(type, field)    ((DWORD)__builtin_offsetof(type, field))
-#if defined(NDCOMPAT_RUNTIME_FIELD_OFFSET)
-#include "field_offset.h"
 #endif
 
 /*
- * min and max as macros break the C++ library. In C++ they are templates that also take operands of two types, as the
- * macros do; for operands of one type std::min is the better match, so `using namespace std` stays unambiguous.
+ * As macros min and max would break the C++ library. The templates take operands of two types, as the macros do. For
+ * operands of one type std::min is the better match, so `using namespace std` causes no ambiguity.
  */
 #ifndef NOMINMAX
 #ifdef __cplusplus
@@ -84,8 +82,6 @@ constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a <
 #endif
 #endif
 #endif
-#define __min(a, b) ((a) < (b) ? (a) : (b))
-#define __max(a, b) ((a) > (b) ? (a) : (b))
 
 #define CopyMemory(destination, source, length)    memcpy((destination), (source), (length))
 #define MoveMemory(destination, source, length)    memmove((destination), (source), (length))
@@ -108,6 +104,16 @@ constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a <
 #define LongToHandle(value)  LongToPtr(value)
 #define HandleToULong(handle) PtrToUlong(handle)
 #define HandleToLong(handle) PtrToLong(handle)
+#define HandleToUlong(handle) PtrToUlong(handle)
+#define UlongToHandle(value) ULongToPtr(value)
+#define HandleToHandle64(handle) ((void *)(handle))
+#define Handle64ToHandle(handle) ((HANDLE)(handle))
+#define PtrToUint(pointer)   ((UINT)(UINT_PTR)(pointer))
+#define PtrToInt(pointer)    ((INT)(INT_PTR)(pointer))
+#define PtrToULong(pointer)  PtrToUlong(pointer)
+#define UIntToPtr(value)     ULongToPtr(value)
+#define UintToPtr(value)     ULongToPtr(value)
+#define IntToPtr(value)      LongToPtr(value)
 
 #define YieldProcessor() NDW_PAUSE()
 #if defined(__x86_64__)
@@ -116,10 +122,55 @@ constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a <
 #define NDW_PAUSE() __asm__ volatile("yield")
 #endif
 #define MemoryBarrier()      __sync_synchronize()
-#define _ReadWriteBarrier()  __asm__ volatile("" ::: "memory")
-#define _ReadBarrier()       _ReadWriteBarrier()
-#define _WriteBarrier()      _ReadWriteBarrier()
+#define PrefetchCacheLine(level, address) __builtin_prefetch(address)
 #define PreFetchCacheLine(level, address) __builtin_prefetch(address)
+#define PrefetchForWrite(address)         __builtin_prefetch((const void *)(address), 1)
+
+/* These do not encode: the pointer is returned as it is. */
+NDW_INLINE PVOID EncodePointer(PVOID pointer)
+{
+    return pointer;
+}
+NDW_INLINE PVOID DecodePointer(PVOID pointer)
+{
+    return pointer;
+}
+/* The number of bytes up to the first difference. */
+NDW_INLINE SIZE_T RtlCompareMemory(const VOID *first, const VOID *second, SIZE_T length)
+{
+    SIZE_T same = 0;
+    while (same < length && ((const BYTE *)first)[same] == ((const BYTE *)second)[same])
+        same++;
+    return same;
+}
+
+#ifdef __cplusplus
+/* Bitwise operators for an enumeration of flags. */
+#define DEFINE_ENUM_FLAG_OPERATORS(type)                                                                  \
+    extern "C++" {                                                                                        \
+    constexpr type operator|(type a, type b)                                                              \
+    {                                                                                                     \
+        return static_cast<type>(static_cast<__underlying_type(type)>(a) | static_cast<__underlying_type(type)>(b));\
+    }                                                                                                     \
+    constexpr type operator&(type a, type b)                                                              \
+    {                                                                                                     \
+        return static_cast<type>(static_cast<__underlying_type(type)>(a) & static_cast<__underlying_type(type)>(b));\
+    }                                                                                                     \
+    constexpr type operator^(type a, type b)                                                              \
+    {                                                                                                     \
+        return static_cast<type>(static_cast<__underlying_type(type)>(a) ^ static_cast<__underlying_type(type)>(b));\
+    }                                                                                                     \
+    constexpr type operator~(type a)                                                                      \
+    {                                                                                                     \
+        return static_cast<type>(~static_cast<__underlying_type(type)>(a));                               \
+    }                                                                                                     \
+    inline type &operator|=(type &a, type b) { return a = a | b; }                                        \
+    inline type &operator&=(type &a, type b) { return a = a & b; }                                        \
+    inline type &operator^=(type &a, type b) { return a = a ^ b; }                                        \
+    }
+#else
+#define DEFINE_ENUM_FLAG_OPERATORS(type)
+#endif
 
 #define CTL_CODE(device, function, method, access) ((device) << 16 | (access) << 14 | (function) << 2 | (method))
 #define METHOD_BUFFERED     0

@@ -3,6 +3,7 @@
 #ifndef NDWIN_MEMORY_H
 #define NDWIN_MEMORY_H
 
+#include "crt/malloc.h"
 #include "error.h"
 
 #define HEAP_NO_SERIALIZE          0x00000001
@@ -18,12 +19,87 @@ NDW_API(LPVOID, HeapAlloc, (HANDLE heap, DWORD flags, SIZE_T size));
 NDW_API(LPVOID, HeapReAlloc, (HANDLE heap, DWORD flags, LPVOID block, SIZE_T size));
 NDW_API(BOOL, HeapFree, (HANDLE heap, DWORD flags, LPVOID block));
 NDW_API(SIZE_T, HeapSize, (HANDLE heap, DWORD flags, LPCVOID block));
+NDW_API(BOOL, HeapValidate, (HANDLE heap, DWORD flags, LPCVOID block));
+NDW_API(SIZE_T, HeapCompact, (HANDLE heap, DWORD flags));
+NDW_API(BOOL, HeapLock, (HANDLE heap));
+NDW_API(BOOL, HeapUnlock, (HANDLE heap));
+
+#define PROCESS_HEAP_REGION            0x0001
+#define PROCESS_HEAP_UNCOMMITTED_RANGE 0x0002
+#define PROCESS_HEAP_ENTRY_BUSY        0x0004
+#define PROCESS_HEAP_ENTRY_MOVEABLE    0x0010
+#define PROCESS_HEAP_ENTRY_DDESHARE    0x0020
+
+typedef struct _PROCESS_HEAP_ENTRY {
+    PVOID lpData;
+    DWORD cbData;
+    BYTE cbOverhead;
+    BYTE iRegionIndex;
+    WORD wFlags;
+    __extension__ union {
+        struct {
+            HANDLE hMem;
+            DWORD dwReserved[3];
+        } Block;
+        struct {
+            DWORD dwCommittedSize;
+            DWORD dwUnCommittedSize;
+            LPVOID lpFirstBlock;
+            LPVOID lpLastBlock;
+        } Region;
+    };
+} PROCESS_HEAP_ENTRY, *LPPROCESS_HEAP_ENTRY, *PPROCESS_HEAP_ENTRY;
+
+typedef enum _HEAP_INFORMATION_CLASS {
+    HeapCompatibilityInformation = 0,
+    HeapEnableTerminationOnCorruption = 1,
+    HeapOptimizeResources = 3
+} HEAP_INFORMATION_CLASS;
+
+NDW_API(BOOL, HeapSetInformation, (HANDLE heap, HEAP_INFORMATION_CLASS kind, PVOID information, SIZE_T length));
+NDW_API(BOOL, HeapQueryInformation,
+    (HANDLE heap, HEAP_INFORMATION_CLASS kind, PVOID information, SIZE_T length, PSIZE_T needed));
+NDW_API(BOOL, HeapWalk, (HANDLE heap, LPPROCESS_HEAP_ENTRY entry));
 
 #define LMEM_FIXED    0x0000
 #define LMEM_ZEROINIT 0x0040
 #define LPTR          (LMEM_FIXED | LMEM_ZEROINIT)
 NDW_API(HLOCAL, LocalAlloc, (UINT flags, SIZE_T size));
 NDW_API(HLOCAL, LocalFree, (HLOCAL block));
+NDW_API(SIZE_T, LocalSize, (HLOCAL block));
+NDW_API(HLOCAL, LocalReAlloc, (HLOCAL block, SIZE_T size, UINT flags));
+#define LMEM_MOVEABLE 0x0002
+#define LMEM_MODIFY   0x0080
+
+/* Global* use the same heap. Movable blocks are fixed here: the handle is the address. */
+#define GMEM_FIXED    LMEM_FIXED
+#define GMEM_MOVEABLE 0x0002
+#define GMEM_ZEROINIT LMEM_ZEROINIT
+#define GPTR          LPTR
+NDW_INLINE HGLOBAL GlobalAlloc(UINT flags, SIZE_T size)
+{
+    return LocalAlloc(flags, size);
+}
+NDW_INLINE HGLOBAL GlobalFree(HGLOBAL block)
+{
+    return LocalFree(block);
+}
+NDW_INLINE SIZE_T GlobalSize(HGLOBAL block)
+{
+    return LocalSize(block);
+}
+NDW_INLINE HGLOBAL GlobalReAlloc(HGLOBAL block, SIZE_T size, UINT flags)
+{
+    return LocalReAlloc(block, size, flags);
+}
+NDW_INLINE LPVOID GlobalLock(HGLOBAL block)
+{
+    return block;
+}
+NDW_INLINE BOOL GlobalUnlock(HGLOBAL block)
+{
+    return block == NULL;
+}
 
 #define PAGE_NOACCESS          0x01
 #define PAGE_READONLY          0x02
@@ -57,14 +133,55 @@ typedef struct _MEMORY_BASIC_INFORMATION {
     DWORD Type;
 } MEMORY_BASIC_INFORMATION, *PMEMORY_BASIC_INFORMATION;
 
+NDW_API(SIZE_T, GetLargePageMinimum, (void));
 NDW_API(LPVOID, VirtualAlloc, (LPVOID address, SIZE_T size, DWORD type, DWORD protect));
 NDW_API(BOOL, VirtualFree, (LPVOID address, SIZE_T size, DWORD type));
 NDW_API(BOOL, VirtualProtect, (LPVOID address, SIZE_T size, DWORD protect, PDWORD old));
 NDW_API(SIZE_T, VirtualQuery, (LPCVOID address, PMEMORY_BASIC_INFORMATION buffer, SIZE_T length));
 
-/* <malloc.h> */
-NDW_API(void *, _aligned_malloc, (size_t size, size_t alignment));
-NDW_API(void *, _aligned_realloc, (void *block, size_t size, size_t alignment));
-NDW_API(void, _aligned_free, (void *block));
+#define PAGE_EXECUTE_WRITECOPY 0x80
+#define SEC_RESERVE            0x04000000
+#define SEC_COMMIT             0x08000000
+#define SEC_NOCACHE            0x10000000
+#define FILE_MAP_COPY          0x00000001
+#define FILE_MAP_WRITE         0x00000002
+#define FILE_MAP_READ          0x00000004
+#define FILE_MAP_EXECUTE       0x00000020
+#define FILE_MAP_ALL_ACCESS    0x000F001F
+
+NDW_API(HANDLE, CreateFileMappingA,
+    (HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protect, DWORD sizeHigh, DWORD sizeLow, LPCSTR name));
+NDW_API(HANDLE, CreateFileMappingW,
+    (HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protect, DWORD sizeHigh, DWORD sizeLow, LPCWSTR name));
+NDW_API(HANDLE, OpenFileMappingA, (DWORD access, BOOL inherit, LPCSTR name));
+NDW_API(HANDLE, OpenFileMappingW, (DWORD access, BOOL inherit, LPCWSTR name));
+NDW_API(LPVOID, MapViewOfFile, (HANDLE section, DWORD access, DWORD offsetHigh, DWORD offsetLow, SIZE_T bytes));
+NDW_API(LPVOID, MapViewOfFileEx,
+    (HANDLE section, DWORD access, DWORD offsetHigh, DWORD offsetLow, SIZE_T bytes, LPVOID address));
+NDW_API(BOOL, UnmapViewOfFile, (LPCVOID address));
+NDW_API(BOOL, FlushViewOfFile, (LPCVOID address, SIZE_T bytes));
+NDW_API(BOOL, VirtualLock, (LPVOID address, SIZE_T bytes));
+NDW_API(BOOL, VirtualUnlock, (LPVOID address, SIZE_T bytes));
+
+#define QUOTA_LIMITS_HARDWS_MIN_ENABLE  0x00000001
+#define QUOTA_LIMITS_HARDWS_MIN_DISABLE 0x00000002
+#define QUOTA_LIMITS_HARDWS_MAX_ENABLE  0x00000004
+#define QUOTA_LIMITS_HARDWS_MAX_DISABLE 0x00000008
+NDW_API(BOOL, GetProcessWorkingSetSize, (HANDLE process, PSIZE_T least, PSIZE_T most));
+NDW_API(BOOL, SetProcessWorkingSetSize, (HANDLE process, SIZE_T least, SIZE_T most));
+NDW_API(BOOL, GetProcessWorkingSetSizeEx, (HANDLE process, PSIZE_T least, PSIZE_T most, PDWORD flags));
+NDW_API(BOOL, SetProcessWorkingSetSizeEx, (HANDLE process, SIZE_T least, SIZE_T most, DWORD flags));
+
+typedef BOOLEAN(CALLBACK *PSECURE_MEMORY_CACHE_CALLBACK)(PVOID address, SIZE_T range);
+NDW_API(BOOL, AddSecureMemoryCacheCallback, (PSECURE_MEMORY_CACHE_CALLBACK callback));
+NDW_API(BOOL, RemoveSecureMemoryCacheCallback, (PSECURE_MEMORY_CACHE_CALLBACK callback));
+
+#ifdef UNICODE
+#define CreateFileMapping CreateFileMappingW
+#define OpenFileMapping   OpenFileMappingW
+#else
+#define CreateFileMapping CreateFileMappingA
+#define OpenFileMapping   OpenFileMappingA
+#endif
 
 #endif /* NDWIN_MEMORY_H */

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Source annotations. They say nothing to gcc and clang.
- *
- * The older annotations (__in, __out, ...) are ordinary parameter names inside the C++ library, so they are defined
- * only where NDCOMPAT_SAL1 is set: on the command line, or before an inclusion of <sal.h> further down a file. sal1.h
- * includes the usual part of the C++ library first; a header that is not in its list has to come before it.
- */
+/* Source annotations, which are empty for gcc and clang. NDCOMPAT_NO_SAL1 leaves out the older ones (sal1.h). */
 #ifndef NDWIN_SAL_H
 #define NDWIN_SAL_H
 
@@ -89,6 +83,8 @@
 #define _Post_maybenull_
 #define _Post_notnull_
 #define _Post_null_
+#define _Frees_ptr_
+#define _Frees_ptr_opt_
 #define _Post_ptr_invalid_
 #define _Post_valid_
 #define _Post_z_
@@ -205,7 +201,6 @@
 #define _Field_size_opt_(...)
 #define _Field_size_part_(...)
 #define _Field_size_part_opt_(...)
-#define _Frees_ptr_(...)
 #define _Function_class_(...)
 #define _Group_(...)
 #define _Guarded_by_(...)
@@ -429,6 +424,6 @@
 
 #endif /* NDWIN_SAL_H */
 
-#ifdef NDCOMPAT_SAL1
+#ifndef NDCOMPAT_NO_SAL1
 #include "sal1.h"
 #endif

@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The older source annotations; sal.h says when they are defined. */
+/*
+ * The older source annotations: __in, __out_ecount(n), ... Some system headers use these words as identifiers. For each of
+ * them shims/include has a wrapper that undefines the words meanwhile (words_off.h), so the order of inclusion is free.
+ */
 #ifndef NDWIN_SAL1_H
 #define NDWIN_SAL1_H
 
-#ifdef __cplusplus
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <cwchar>
-#include <deque>
-#include <fstream>
-#include <functional>
-#include <iomanip>
-#include <iostream>
-#include <limits>
-#include <list>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <new>
-#include <queue>
-#include <random>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
-#include <vector>
+/*
+ * From GCC 13 on these use `__in` or `__out` as identifiers. They are included first, since a wrapper (words_off.h) would make
+ * __has_include find them with compilers that do not have them.
+ */
+#if defined(__cplusplus) && __cplusplus > 201703L
+extern "C++" {
+#include <version>
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 13
+#include <format>
+#if __cplusplus > 202002L && __has_include(<print>)
+#include <print>
+#endif
+#if __cplusplus > 202302L && __has_include(<inplace_vector>)
+#include <inplace_vector>
+#endif
+#endif
+}
 #endif
 
 #define __analysis_noreturn

@@ -5,10 +5,6 @@
 
 #include "types.h"
 
-#define NT_SUCCESS(status)     ((NTSTATUS)(status) >= 0)
-#define NT_INFORMATION(status) ((ULONG)(status) >> 30 == 1)
-#define NT_WARNING(status)     ((ULONG)(status) >> 30 == 2)
-#define NT_ERROR(status)       ((ULONG)(status) >> 30 == 3)
 
 #define STATUS_SUCCESS                    ((NTSTATUS)0x00000000)
 #define STATUS_WAIT_0                     ((NTSTATUS)0x00000000)

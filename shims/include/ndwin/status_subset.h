@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The few NTSTATUS codes that <windows.h> itself has. A program defines WIN32_NO_STATUS and includes <ntstatus.h> for all. */
+/* The NTSTATUS codes that <windows.h> defines, unless WIN32_NO_STATUS is defined. <ntstatus.h> has all. */
 #ifndef NDWIN_STATUS_SUBSET_H
 #define NDWIN_STATUS_SUBSET_H
 

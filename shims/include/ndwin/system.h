@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Clocks, the machine, the environment, modules, messages. */
+/* Clocks, the machine, modules, messages. */
 #ifndef NDWIN_SYSTEM_H
 #define NDWIN_SYSTEM_H
 
@@ -54,11 +54,39 @@ NDW_API(void, GetSystemInfo, (LPSYSTEM_INFO info));
 NDW_API(void, GetNativeSystemInfo, (LPSYSTEM_INFO info));
 NDW_API(BOOL, GlobalMemoryStatusEx, (LPMEMORYSTATUSEX status));
 
+#define ES_SYSTEM_REQUIRED   0x00000001u
+#define ES_DISPLAY_REQUIRED  0x00000002u
+#define ES_USER_PRESENT      0x00000004u
+#define ES_AWAYMODE_REQUIRED 0x00000040u
+#define ES_CONTINUOUS        0x80000000u
+typedef DWORD EXECUTION_STATE, *PEXECUTION_STATE;
+NDW_API(EXECUTION_STATE, SetThreadExecutionState, (EXECUTION_STATE flags));
+
+/* number * numerator / denominator, rounded; -1 if it does not fit. */
+NDW_INLINE int MulDiv(int number, int numerator, int denominator)
+{
+    LONGLONG product = (LONGLONG)number * numerator, half = denominator / 2, result;
+    if (denominator == 0) {
+        return -1;
+    }
+    if ((product < 0) != (denominator < 0)) {
+        half = -half;
+    }
+    result = (product + half) / denominator;
+    return result > 0x7fffffff || result < -0x7fffffff - 1 ? -1 : (int)result;
+}
+
 #define LOAD_LIBRARY_AS_DATAFILE          0x00000002
 #define LOAD_WITH_ALTERED_SEARCH_PATH     0x00000008
 #define LOAD_LIBRARY_SEARCH_APPLICATION_DIR 0x00000200
 #define LOAD_LIBRARY_SEARCH_SYSTEM32      0x00000800
 #define LOAD_LIBRARY_SEARCH_DEFAULT_DIRS  0x00001000
+
+/* Reasons of a DllMain. Nothing calls one here: use constructors and destructors of the library. */
+#define DLL_PROCESS_DETACH 0
+#define DLL_PROCESS_ATTACH 1
+#define DLL_THREAD_ATTACH  2
+#define DLL_THREAD_DETACH  3
 
 NDW_API(HMODULE, LoadLibraryA, (LPCSTR name));
 NDW_API(HMODULE, LoadLibraryW, (LPCWSTR name));
@@ -66,31 +94,36 @@ NDW_API(HMODULE, LoadLibraryExA, (LPCSTR name, HANDLE file, DWORD flags));
 NDW_API(HMODULE, LoadLibraryExW, (LPCWSTR name, HANDLE file, DWORD flags));
 NDW_API(FARPROC, GetProcAddress, (HMODULE module, LPCSTR name));
 NDW_API(BOOL, FreeLibrary, (HMODULE module));
+/* Libraries are never told of threads here, so there is nothing to turn off. */
+NDW_INLINE BOOL DisableThreadLibraryCalls(HMODULE module) { return module != NULL; }
 NDW_API(HMODULE, GetModuleHandleA, (LPCSTR name));
 NDW_API(HMODULE, GetModuleHandleW, (LPCWSTR name));
+#define GET_MODULE_HANDLE_EX_FLAG_PIN                0x00000001
+#define GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT 0x00000002
+#define GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS       0x00000004
+NDW_API(BOOL, GetModuleHandleExA, (DWORD flags, LPCSTR name, HMODULE *module));
+NDW_API(BOOL, GetModuleHandleExW, (DWORD flags, LPCWSTR name, HMODULE *module));
 NDW_API(DWORD, GetModuleFileNameA, (HMODULE module, LPSTR buffer, DWORD size));
 NDW_API(DWORD, GetModuleFileNameW, (HMODULE module, LPWSTR buffer, DWORD size));
-NDW_API(DWORD, ExpandEnvironmentStringsA, (LPCSTR source, LPSTR buffer, DWORD size));
-NDW_API(DWORD, ExpandEnvironmentStringsW, (LPCWSTR source, LPWSTR buffer, DWORD size));
-NDW_API(DWORD, GetEnvironmentVariableA, (LPCSTR name, LPSTR buffer, DWORD size));
-NDW_API(DWORD, GetEnvironmentVariableW, (LPCWSTR name, LPWSTR buffer, DWORD size));
 NDW_API(BOOL, IsDebuggerPresent, (void));
 #define DebugBreak() __debugbreak()
 NDW_API(void, OutputDebugStringA, (LPCSTR text));
 NDW_API(void, OutputDebugStringW, (LPCWSTR text));
 
-NDW_API(int, lstrlenW, (LPCWSTR text));
-NDW_API(int, lstrlenA, (LPCSTR text));
-NDW_API(int, lstrcmpW, (LPCWSTR a, LPCWSTR b));
-NDW_API(int, lstrcmpA, (LPCSTR a, LPCSTR b));
-NDW_API(int, lstrcmpiW, (LPCWSTR a, LPCWSTR b));
-NDW_API(int, lstrcmpiA, (LPCSTR a, LPCSTR b));
-
 #define CP_ACP  0
 #define CP_UTF8 65001
+#define CP_OEMCP 1
+#define CP_THREAD_ACP 3
 #define MB_PRECOMPOSED       0x1
+#define MB_COMPOSITE         0x2
+#define MB_USEGLYPHCHARS     0x4
 #define MB_ERR_INVALID_CHARS 0x8
 #define WC_ERR_INVALID_CHARS 0x80
+#define WC_COMPOSITECHECK    0x200
+#define WC_DISCARDNS         0x10
+#define WC_SEPCHARS          0x20
+#define WC_DEFAULTCHAR       0x40
+#define WC_NO_BEST_FIT_CHARS 0x400
 NDW_API(int, MultiByteToWideChar,
     (UINT page, DWORD flags, LPCSTR source, int sourceLength, LPWSTR target, int targetLength));
 NDW_API(int, WideCharToMultiByte,
@@ -118,26 +151,18 @@ NDW_API(DWORD, FormatMessageW,
 #define LoadLibrary              LoadLibraryW
 #define LoadLibraryEx            LoadLibraryExW
 #define GetModuleHandle          GetModuleHandleW
+#define GetModuleHandleEx        GetModuleHandleExW
 #define GetModuleFileName        GetModuleFileNameW
-#define ExpandEnvironmentStrings ExpandEnvironmentStringsW
-#define GetEnvironmentVariable   GetEnvironmentVariableW
 #define OutputDebugString        OutputDebugStringW
 #define FormatMessage            FormatMessageW
-#define lstrlen                  lstrlenW
-#define lstrcmp                  lstrcmpW
-#define lstrcmpi                 lstrcmpiW
 #else
 #define LoadLibrary              LoadLibraryA
 #define LoadLibraryEx            LoadLibraryExA
 #define GetModuleHandle          GetModuleHandleA
+#define GetModuleHandleEx        GetModuleHandleExA
 #define GetModuleFileName        GetModuleFileNameA
-#define ExpandEnvironmentStrings ExpandEnvironmentStringsA
-#define GetEnvironmentVariable   GetEnvironmentVariableA
 #define OutputDebugString        OutputDebugStringA
 #define FormatMessage            FormatMessageA
-#define lstrlen                  lstrlenA
-#define lstrcmp                  lstrcmpA
-#define lstrcmpi                 lstrcmpiA
 #endif
 
 #endif /* NDWIN_SYSTEM_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* <tchar.h>: the generic-text names, wide where _UNICODE is set. */
+/* <tchar.h>: the generic-text names, wide if _UNICODE is defined. */
 #ifndef NDWIN_TCHAR_H
 #define NDWIN_TCHAR_H
 
@@ -49,6 +49,11 @@
 #define _tcsrchr      wcsrchr
 #define _tcsstr       wcsstr
 #define _tcsdup       _wcsdup
+#define _tsplitpath   _wsplitpath
+#define _tsplitpath_s _wsplitpath_s
+#define _tmakepath    _wmakepath
+#define _tmakepath_s  _wmakepath_s
+#define _tfullpath    _wfullpath
 #define _tcstol       wcstol
 #define _tcstoul      wcstoul
 #define _tcstod       wcstod
@@ -56,6 +61,30 @@
 #define _tcstoui64    _wcstoui64
 #define _ttoi         _wtoi
 #define _ttol         _wtol
+#define _tstol        _wtol
+#define _tstoi        _wtoi
+#define _stscanf_s    swscanf_s
+#define _tscanf_s     wscanf_s
+#define _ftscanf_s    fwscanf_s
+#define _tdupenv_s    _wdupenv_s
+#define _tgetenv_s    _wgetenv_s
+#define _tputenv_s    _wputenv_s
+#define _tfindfirst   _wfindfirst
+#define _tfindnext    _wfindnext
+#define _tfinddata_t  _wfinddata_t
+#define _tstoi64      _wtoi64
+#define _tstof(text)  wcstod((text), NULL)
+#define _tcsupr       _wcsupr
+#define _tcslwr       _wcslwr
+#define _tcsupr_s     _wcsupr_s
+#define _tcslwr_s     _wcslwr_s
+#define _tcsnlen_s    wcsnlen_s
+#define _tcsncat      wcsncat
+#define _tcscspn      wcscspn
+#define _tcsspn       wcsspn
+#define _tcspbrk      wcspbrk
+#define _sctprintf    _scwprintf
+#define _vsctprintf   _vscwprintf
 #define _ttoi64       _wtoi64
 #define _totlower     towlower
 #define _totupper     towupper
@@ -104,6 +133,11 @@
 #define _tcsrchr      strrchr
 #define _tcsstr       strstr
 #define _tcsdup       _strdup
+#define _tsplitpath   _splitpath
+#define _tsplitpath_s _splitpath_s
+#define _tmakepath    _makepath
+#define _tmakepath_s  _makepath_s
+#define _tfullpath    _fullpath
 #define _tcstol       strtol
 #define _tcstoul      strtoul
 #define _tcstod       strtod
@@ -111,6 +145,30 @@
 #define _tcstoui64    _strtoui64
 #define _ttoi         atoi
 #define _ttol         atol
+#define _tstol        atol
+#define _tstoi        atoi
+#define _stscanf_s    sscanf_s
+#define _tscanf_s     scanf_s
+#define _ftscanf_s    fscanf_s
+#define _tdupenv_s    _dupenv_s
+#define _tgetenv_s    getenv_s
+#define _tputenv_s    _putenv_s
+#define _tfindfirst   _findfirst
+#define _tfindnext    _findnext
+#define _tfinddata_t  _finddata_t
+#define _tstoi64      _atoi64
+#define _tstof        atof
+#define _tcsupr       _strupr
+#define _tcslwr       _strlwr
+#define _tcsupr_s     _strupr_s
+#define _tcslwr_s     _strlwr_s
+#define _tcsnlen_s    strnlen_s
+#define _tcsncat      strncat
+#define _tcscspn      strcspn
+#define _tcsspn       strspn
+#define _tcspbrk      strpbrk
+#define _sctprintf    _scprintf
+#define _vsctprintf   _vscprintf
 #define _ttoi64       _atoi64
 #define _totlower     tolower
 #define _totupper     toupper

@@ -3,8 +3,8 @@
  * The types of the Windows SDK with their Windows sizes: LONG, DWORD, BOOL and HRESULT are 32 bits wide although
  * `long` is 64 here. WCHAR is the native 32-bit wchar_t, so that L"..." works.
  *
- * Where Windows has one underlying type and Linux two of the same size (`long` and `long long`), the names that ported
- * code mixes with size_t and the uintN_t types are the ones that match those.
+ * `long` and `long long` have the same size here. SIZE_T, UINT64 and similar names are the ones that match size_t and the
+ * uintN_t types, which ported code mixes with them.
  */
 #ifndef NDWIN_TYPES_H
 #define NDWIN_TYPES_H
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <wchar.h>
 #include "config.h"
+#include "crt/base.h"
 #include "sal.h"
 
 #ifndef VOID
@@ -32,16 +33,16 @@ typedef unsigned short USHORT, *PUSHORT, WORD, *PWORD, *LPWORD, UINT16, *PUINT16
 typedef int INT, *PINT, *LPINT, LONG, *PLONG, *LPLONG, INT32, *PINT32, LONG32, *PLONG32, BOOL, *PBOOL, *LPBOOL;
 typedef unsigned int UINT, *PUINT, *LPUINT, ULONG, *PULONG, DWORD, *PDWORD, *LPDWORD, UINT32, *PUINT32, ULONG32,
     *PULONG32, DWORD32, *PDWORD32;
-typedef long long LONGLONG, *PLONGLONG, LONG64, *PLONG64;
-typedef unsigned long long ULONGLONG, *PULONGLONG, DWORDLONG, *PDWORDLONG, ULONG64, *PULONG64;
-typedef int64_t INT64, *PINT64;
-typedef uint64_t UINT64, *PUINT64, DWORD64, *PDWORD64, QWORD;
+typedef long long LONGLONG, *PLONGLONG;
+typedef unsigned long long ULONGLONG, *PULONGLONG, DWORDLONG, *PDWORDLONG;
+typedef int64_t INT64, *PINT64, LONG64, *PLONG64;
+typedef uint64_t UINT64, *PUINT64, DWORD64, *PDWORD64, ULONG64, *PULONG64, QWORD;
 typedef float FLOAT, *PFLOAT;
 typedef double DOUBLE;
 
 typedef intptr_t INT_PTR, *PINT_PTR, LONG_PTR, *PLONG_PTR;
 typedef uintptr_t UINT_PTR, *PUINT_PTR, ULONG_PTR, *PULONG_PTR, DWORD_PTR, *PDWORD_PTR;
-typedef size_t SIZE_T, *PSIZE_T, *LPSIZE_T, rsize_t;
+typedef size_t SIZE_T, *PSIZE_T, *LPSIZE_T;
 typedef ptrdiff_t SSIZE_T, *PSSIZE_T;
 typedef ULONG_PTR KAFFINITY, *PKAFFINITY;
 typedef UINT_PTR WPARAM;
@@ -53,7 +54,6 @@ typedef char *LPSTR, *PSTR, *NPSTR, *PZPSTR;
 typedef const char *LPCSTR, *PCSTR;
 typedef wchar_t *LPWSTR, *PWSTR, *NWPSTR;
 typedef const wchar_t *LPCWSTR, *PCWSTR;
-typedef int errno_t;
 
 #ifdef UNICODE
 typedef WCHAR TCHAR, *PTCHAR, TBYTE, *PTBYTE;
@@ -72,6 +72,24 @@ typedef LPCSTR LPCTSTR, PCTSTR;
 typedef int HRESULT;
 typedef int SCODE;
 typedef int NTSTATUS, *PNTSTATUS;
+#ifndef NT_SUCCESS
+#define NT_SUCCESS(Status) (((NTSTATUS)(Status)) >= 0)
+#endif
+#ifndef NT_INFORMATION
+#define NT_INFORMATION(Status) ((((ULONG)(Status)) >> 30) == 1)
+#endif
+#ifndef NT_WARNING
+#define NT_WARNING(Status) ((((ULONG)(Status)) >> 30) == 2)
+#endif
+#ifndef NT_ERROR
+#define NT_ERROR(Status) ((((ULONG)(Status)) >> 30) == 3)
+#endif
+#ifndef GENERIC_READ
+#define GENERIC_READ    0x80000000
+#define GENERIC_WRITE   0x40000000
+#define GENERIC_EXECUTE 0x20000000
+#define GENERIC_ALL     0x10000000
+#endif
 typedef DWORD LCID, ACCESS_MASK, *PACCESS_MASK;
 typedef WORD LANGID;
 
@@ -90,7 +108,7 @@ typedef INT_PTR (WINAPI *FARPROC)(void);
 typedef INT_PTR (WINAPI *PROC)(void);
 #define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
 
-/* Other libraries have these, too, in other words. */
+/* Other libraries define these as well, in other ways: as `(!FALSE)`, for example. */
 #ifndef TRUE
 #define TRUE 1
 #endif
@@ -103,12 +121,51 @@ typedef INT_PTR (WINAPI *PROC)(void);
 #define MAX_PATH 260
 #define INFINITE 0xFFFFFFFF
 #define MAXDWORD 0xFFFFFFFF
+#define DWORD_MAX MAXDWORD
 #ifndef MAXLONG /* <values.h> */
 #define MAXLONG 0x7FFFFFFF
 #endif
 #define MAXULONG 0xFFFFFFFF
 #define MAXUINT  0xFFFFFFFF
 #define MAXUSHORT 0xFFFF
+#define MINCHAR  0x80
+#define MAXCHAR  0x7F
+#ifndef MAXSHORT /* <values.h> */
+#define MINSHORT 0x8000
+#define MAXSHORT 0x7FFF
+#endif
+#ifndef MINLONG
+#define MINLONG  0x80000000
+#endif
+#define MAXBYTE  0xFF
+#define MAXWORD  0xFFFF
+#define MAXUINT8  ((UINT8)~((UINT8)0))
+#define MAXINT8   ((INT8)(MAXUINT8 >> 1))
+#define MININT8   ((INT8)~MAXINT8)
+#define MAXUINT16 ((UINT16)~((UINT16)0))
+#define MAXINT16  ((INT16)(MAXUINT16 >> 1))
+#define MININT16  ((INT16)~MAXINT16)
+#define MAXUINT32 ((UINT32)~((UINT32)0))
+#define MAXINT32  ((INT32)(MAXUINT32 >> 1))
+#define MININT32  ((INT32)~MAXINT32)
+#define MAXULONG32 ((ULONG32)~((ULONG32)0))
+#define MAXUINT64 ((UINT64)~((UINT64)0))
+#define MAXINT64  ((INT64)(MAXUINT64 >> 1))
+#define MININT64  ((INT64)~MAXINT64)
+#define MAXLONG64  ((LONG64)(MAXULONG64 >> 1))
+#define MAXDWORD64 ((DWORD64)~((DWORD64)0))
+#define MAXULONG64 ((ULONG64)~((ULONG64)0))
+#define MAXULONGLONG ((ULONGLONG)~((ULONGLONG)0))
+#define MAXLONGLONG  ((LONGLONG)(MAXULONGLONG >> 1))
+#ifndef MAXINT
+#define MAXINT    ((INT)(MAXUINT >> 1))
+#endif
+#define MAXUINT_PTR UINTPTR_MAX
+#define MAXINT_PTR  INTPTR_MAX
+#define MAXLONG_PTR INTPTR_MAX
+#define MAXDWORD_PTR UINTPTR_MAX
+#define MAXSSIZE_T  PTRDIFF_MAX
+#define ANYSIZE_ARRAY 1
 #define MAXULONG_PTR UINTPTR_MAX
 #define MAXSIZE_T SIZE_MAX
 

@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Winsock on top of the C library's sockets: socket addresses are the native ones, so they can go to any Linux call.
+ * Winsock on the C library's sockets. Socket addresses are the C library's, so they can be passed to any Linux call.
  *
- * AF_INET6 is Linux's 10 (Windows: 23): code that uses the name is right on both. u_long is Linux's 64-bit one; the
- * rest of the Windows names here has its Windows size.
+ * Numbers of families, such as AF_INET6, are Linux's (10; 23 on Windows): use the names. u_long is Linux's and has 64 bits;
+ * all other types have the size that they have on Windows.
  */
 #ifndef NDWIN_WINSOCK_H
 #define NDWIN_WINSOCK_H
 
-#include <sys/socket.h>
-#include <sys/select.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <arpa/inet.h>
-#include <netdb.h>
+#include "socket.h"
 #include "guid.h"
+#include "inaddr.h"
 #include "io.h"
 #include "winsock_error.h"
 
-/* A descriptor. The int of socket() converts: -1 becomes INVALID_SOCKET. */
-typedef UINT_PTR SOCKET;
-typedef HANDLE WSAEVENT;
+typedef HANDLE WSAEVENT, *LPWSAEVENT;
 typedef UINT GROUP;
 typedef USHORT ADDRESS_FAMILY;
 typedef unsigned char u_char;
 typedef unsigned short u_short;
 typedef unsigned int u_int;
+typedef unsigned long u_long;
 #define INVALID_SOCKET ((SOCKET)~(SOCKET)0)
 #define SOCKET_ERROR   (-1)
 #define SD_RECEIVE     SHUT_RD
@@ -41,7 +36,40 @@ typedef struct sockaddr_storage SOCKADDR_STORAGE, *PSOCKADDR_STORAGE, *LPSOCKADD
 typedef struct addrinfo ADDRINFOA, *PADDRINFOA, ADDRINFO, *LPADDRINFO;
 typedef struct timeval TIMEVAL, *PTIMEVAL, *LPTIMEVAL;
 typedef struct hostent HOSTENT, *PHOSTENT, *LPHOSTENT;
+typedef struct servent SERVENT, *PSERVENT, *LPSERVENT;
+typedef struct protoent PROTOENT, *PPROTOENT, *LPPROTOENT;
+typedef struct linger LINGER, *PLINGER, *LPLINGER;
 typedef fd_set FD_SET, *PFD_SET, *LPFD_SET;
+
+typedef struct ip_mreq IP_MREQ, *PIP_MREQ;
+typedef struct ipv6_mreq IPV6_MREQ, *PIPV6_MREQ;
+/* The structures are Linux's, since its control messages contain them. */
+typedef struct in_pktinfo IN_PKTINFO, *PIN_PKTINFO;
+#ifdef __USE_GNU
+typedef struct in6_pktinfo IN6_PKTINFO, *PIN6_PKTINFO;
+#endif
+
+typedef struct {
+    __extension__ union {
+        __extension__ struct {
+            ULONG Zone : 28;
+            ULONG Level : 4;
+        };
+        ULONG Value;
+    };
+} SCOPE_ID, *PSCOPE_ID;
+
+typedef union sockaddr_gen {
+    struct sockaddr Address;
+    struct sockaddr_in AddressIn;
+    CHAR Reserved[24];
+} sockaddr_gen;
+typedef struct _INTERFACE_INFO {
+    ULONG iiFlags;
+    sockaddr_gen iiAddress;
+    sockaddr_gen iiBroadcastAddress;
+    sockaddr_gen iiNetmask;
+} INTERFACE_INFO, *LPINTERFACE_INFO;
 
 typedef union _SOCKADDR_INET {
     SOCKADDR_IN Ipv4;
@@ -59,10 +87,100 @@ typedef struct _SOCKET_ADDRESS_LIST {
     SOCKET_ADDRESS Address[1];
 } SOCKET_ADDRESS_LIST, *PSOCKET_ADDRESS_LIST, *LPSOCKET_ADDRESS_LIST;
 
+/* The values of the flags are poll's. */
+typedef struct _WSAPOLLFD {
+    SOCKET fd;
+    SHORT events;
+    SHORT revents;
+} WSAPOLLFD, *PWSAPOLLFD, *LPWSAPOLLFD;
+
 typedef struct _WSABUF {
     ULONG len;
     CHAR *buf;
 } WSABUF, *LPWSABUF;
+
+/* Windows' layout. Its control messages are the C library's cmsghdr. */
+typedef struct _WSAMSG {
+    LPSOCKADDR name;
+    INT namelen;
+    LPWSABUF lpBuffers;
+    ULONG dwBufferCount;
+    WSABUF Control;
+    ULONG dwFlags;
+} WSAMSG, *PWSAMSG, *LPWSAMSG;
+typedef struct cmsghdr WSACMSGHDR, *PWSACMSGHDR, *LPWSACMSGHDR;
+/* The C library's CMSG_ macros for a WSAMSG. */
+#define WSA_CMSG_SPACE(length) CMSG_SPACE(length)
+#define WSA_CMSG_LEN(length)   CMSG_LEN(length)
+#define WSA_CMSG_DATA(header)  CMSG_DATA(header)
+#define WSA_CMSG_FIRSTHDR(message)                       \
+    ((message)->Control.len >= sizeof(WSACMSGHDR) ? (LPWSACMSGHDR)(void *)(message)->Control.buf : (LPWSACMSGHDR)NULL)
+NDW_INLINE LPWSACMSGHDR ndw_next_header(LPWSAMSG message, LPWSACMSGHDR header)
+{
+    const size_t room = message->Control.len;
+    const size_t begin = (size_t)((char *)header - message->Control.buf) + CMSG_ALIGN(header->cmsg_len);
+    return header->cmsg_len < sizeof(WSACMSGHDR) || begin > room || room - begin < sizeof(WSACMSGHDR)
+               ? NULL
+               : (LPWSACMSGHDR)(void *)(message->Control.buf + begin);
+}
+#define WSA_CMSG_NXTHDR(message, header) \
+    ((header) == NULL ? WSA_CMSG_FIRSTHDR(message) : ndw_next_header((message), (header)))
+
+/* Qualities of service, which are passed as NULL. */
+typedef ULONG SERVICETYPE;
+typedef struct _flowspec {
+    ULONG TokenRate;
+    ULONG TokenBucketSize;
+    ULONG PeakBandwidth;
+    ULONG Latency;
+    ULONG DelayVariation;
+    SERVICETYPE ServiceType;
+    ULONG MaxSduSize;
+    ULONG MinimumPolicedSize;
+} FLOWSPEC, *PFLOWSPEC, *LPFLOWSPEC;
+typedef struct _QualityOfService {
+    FLOWSPEC SendingFlowspec;
+    FLOWSPEC ReceivingFlowspec;
+    WSABUF ProviderSpecific;
+} QOS, *LPQOS;
+
+/* What a condition function of WSAAccept returns. It gets the addresses, and no data. */
+#define CF_ACCEPT 0x0000
+#define CF_REJECT 0x0001
+#define CF_DEFER  0x0002
+typedef int (CALLBACK *LPCONDITIONPROC)(
+    LPWSABUF callerId, LPWSABUF callerData, LPQOS sqos, LPQOS gqos, LPWSABUF calleeId, LPWSABUF calleeData, GROUP *group,
+    DWORD_PTR data);
+
+#define NDW_ADDRINFOEX(name, character)      \
+    struct name {                            \
+        int ai_flags;                        \
+        int ai_family;                       \
+        int ai_socktype;                     \
+        int ai_protocol;                     \
+        size_t ai_addrlen;                   \
+        character *ai_canonname;             \
+        struct sockaddr *ai_addr;            \
+        void *ai_blob;                       \
+        size_t ai_bloblen;                   \
+        LPGUID ai_provider;                  \
+        struct name *ai_next;                \
+    }
+typedef NDW_ADDRINFOEX(addrinfoexA, CHAR) ADDRINFOEXA, *PADDRINFOEXA, *LPADDRINFOEXA;
+typedef NDW_ADDRINFOEX(addrinfoexW, WCHAR) ADDRINFOEXW, *PADDRINFOEXW, *LPADDRINFOEXW;
+#define NS_ALL 0
+#define NS_DNS 12
+
+typedef struct addrinfoW {
+    int ai_flags;
+    int ai_family;
+    int ai_socktype;
+    int ai_protocol;
+    size_t ai_addrlen;
+    WCHAR *ai_canonname;
+    struct sockaddr *ai_addr;
+    struct addrinfoW *ai_next;
+} ADDRINFOW, *PADDRINFOW, *LPADDRINFOW;
 
 #define WSADESCRIPTION_LEN 256
 #define WSASYS_STATUS_LEN  128
@@ -128,10 +246,11 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define PFL_MATCHES_PROTOCOL_ZERO    0x00000008
 #define PFL_NETWORKDIRECT_PROVIDER   0x00000010
 
+#define FROM_PROTOCOL_INFO         (-1)
 #define WSA_FLAG_OVERLAPPED        0x01
 #define WSA_FLAG_NO_HANDLE_INHERIT 0x80
 
-/* IOC_IN, IOC_OUT and IOC_INOUT mean something else in <sys/ioctl.h>, so only what is made of them is here. */
+/* No IOC_IN, IOC_OUT and IOC_INOUT: <sys/ioctl.h> has other values for them. */
 #define IOC_VOID 0x20000000
 #define IOC_WS2  0x08000000
 #define _WSAIO(group, number)   (0x20000000 | (group) | (number))
@@ -142,6 +261,175 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define SIO_ROUTING_INTERFACE_CHANGE _WSAIOW(IOC_WS2, 21)
 #define SIO_ADDRESS_LIST_QUERY       _WSAIOR(IOC_WS2, 22)
 #define SIO_ADDRESS_LIST_CHANGE      _WSAIO(IOC_WS2, 23)
+#define SIO_GET_EXTENSION_FUNCTION_POINTER _WSAIORW(IOC_WS2, 6)
+#define IOC_VENDOR 0x18000000
+#define SIO_KEEPALIVE_VALS           _WSAIOW(IOC_VENDOR, 4)
+#define SIO_UDP_CONNRESET            _WSAIOW(IOC_VENDOR, 12)
+#define SIO_LOOPBACK_FAST_PATH       _WSAIOW(IOC_VENDOR, 16)
+#define SIO_BASE_HANDLE              _WSAIOR(IOC_WS2, 34)
+/* WSAEOPNOTSUPP. */
+#define SIO_ASSOCIATE_HANDLE         _WSAIOW(IOC_WS2, 1)
+#define SIO_ENABLE_CIRCULAR_QUEUEING _WSAIO(IOC_WS2, 2)
+#define SIO_FIND_ROUTE               _WSAIOR(IOC_WS2, 3)
+#define SIO_FLUSH                    _WSAIO(IOC_WS2, 4)
+#define SIO_GET_BROADCAST_ADDRESS    _WSAIOR(IOC_WS2, 5)
+#define SIO_GET_QOS                  _WSAIORW(IOC_WS2, 7)
+#define SIO_GET_GROUP_QOS            _WSAIORW(IOC_WS2, 8)
+#define SIO_MULTIPOINT_LOOPBACK      _WSAIOW(IOC_WS2, 9)
+#define SIO_MULTICAST_SCOPE          _WSAIOW(IOC_WS2, 10)
+#define SIO_SET_QOS                  _WSAIOW(IOC_WS2, 11)
+#define SIO_SET_GROUP_QOS            _WSAIOW(IOC_WS2, 12)
+#define SIO_TRANSLATE_HANDLE         _WSAIORW(IOC_WS2, 13)
+#define SIO_QUERY_TARGET_PNP_HANDLE  _WSAIOR(IOC_WS2, 24)
+#define SIO_ADDRESS_LIST_SORT        _WSAIORW(IOC_WS2, 25)
+#define SIO_BSP_HANDLE               _WSAIOR(IOC_WS2, 27)
+#define SIO_BSP_HANDLE_SELECT        _WSAIOR(IOC_WS2, 28)
+#define SIO_BSP_HANDLE_POLL          _WSAIOR(IOC_WS2, 29)
+#define SIO_RCVALL                   _WSAIOW(IOC_VENDOR, 1)
+#define SIO_RCVALL_MCAST             _WSAIOW(IOC_VENDOR, 2)
+#define SIO_RCVALL_IGMPMCAST         _WSAIOW(IOC_VENDOR, 3)
+#define SIO_ABSORB_RTRALERT          _WSAIOW(IOC_VENDOR, 5)
+#define SIO_UCAST_IF                 _WSAIOW(IOC_VENDOR, 6)
+#define SIO_LIMIT_BROADCASTS         _WSAIOW(IOC_VENDOR, 7)
+#define SIO_INDEX_BIND               _WSAIOW(IOC_VENDOR, 8)
+#define SIO_INDEX_MCASTIF            _WSAIOW(IOC_VENDOR, 9)
+#define SIO_INDEX_ADD_MCAST          _WSAIOW(IOC_VENDOR, 10)
+#define SIO_INDEX_DEL_MCAST          _WSAIOW(IOC_VENDOR, 11)
+#define SIO_SOCKET_CLOSE_NOTIFY      _WSAIOW(IOC_VENDOR, 13)
+#define SIO_TCP_INITIAL_RTO          _WSAIOW(IOC_VENDOR, 17)
+#define SIO_CPU_AFFINITY             _WSAIOW(IOC_VENDOR, 21)
+#define SIO_TCP_INFO                 _WSAIORW(IOC_VENDOR, 39)
+#define SIO_SET_COMPATIBILITY_MODE   _WSAIOW(IOC_VENDOR, 300)
+#define SIO_GET_INTERFACE_LIST         0x4004747F
+#define SIO_GET_INTERFACE_LIST_EX      0x4004747E
+#define SIO_IDEAL_SEND_BACKLOG_QUERY   0x4004747B
+#define SIO_IDEAL_SEND_BACKLOG_CHANGE  0x2000747A
+
+/* Linux's values, as in <sys/ioctl.h>. The library takes Windows' values as well. */
+#ifndef FIONBIO
+#define FIONBIO 0x5421
+#endif
+#ifndef FIONREAD
+#define FIONREAD 0x541B
+#endif
+#ifndef SIOCATMARK
+#define SIOCATMARK 0x8905
+#endif
+
+/* Options that Linux does not have. The others have Linux's values. */
+#define SO_DONTLINGER            ((int)(~SO_LINGER))
+#define SO_EXCLUSIVEADDRUSE      ((int)(~SO_REUSEADDR))
+#define SO_MAX_MSG_SIZE          0x2003
+#define SO_PROTOCOL_INFOA        0x2004
+#define SO_PROTOCOL_INFOW        0x2005
+#ifdef UNICODE
+#define SO_PROTOCOL_INFO SO_PROTOCOL_INFOW
+#else
+#define SO_PROTOCOL_INFO SO_PROTOCOL_INFOA
+#endif
+#define SO_OPENTYPE              0x7008
+#define SO_SYNCHRONOUS_ALERT     0x10
+#define SO_SYNCHRONOUS_NONALERT  0x20
+#define SO_UPDATE_ACCEPT_CONTEXT 0x700B
+#define SO_CONNECT_TIME          0x700C
+#define SO_UPDATE_CONNECT_CONTEXT 0x7010
+#define SO_REUSE_UNICASTPORT     0x3007
+/* WSAENOPROTOOPT. */
+#define PVD_CONFIG               0x3001
+#define SO_CONDITIONAL_ACCEPT    0x3002
+#define SO_PAUSE_ACCEPT          0x3003
+#define SO_COMPARTMENT_ID        0x3004
+#define SO_RANDOMIZE_PORT        0x3005
+#define SO_PORT_SCALABILITY      0x3006
+#define SO_REUSE_MULTICASTPORT   0x3008
+#define SO_GROUP_ID              0x2001
+#define SO_GROUP_PRIORITY        0x2002
+#define SO_BSP_STATE             0x1009
+#define SO_MAXDG                 0x7009
+#define SO_MAXPATHDG             0x700A
+/* Below the socket level Windows' numbers are those of other options here. IP_DONTFRAGMENT is IP_MTU_DISCOVER, TCP_MAXRT is
+ * TCP_USER_TIMEOUT in seconds, TCP_KEEPALIVE is TCP_KEEPIDLE; the others are WSAENOPROTOOPT. */
+#define IP_DONTFRAGMENT          0x7000E
+#define IP_RECVIF                0x70018
+#define IPV6_RECVIF              0x70018
+#define IPV6_PROTECTION_LEVEL    0x70017
+#define TCP_MAXRT                0x70005
+#define TCP_TIMESTAMPS           0x7000A
+#define TCP_EXPEDITED_1122       0x70002
+#define TCP_KEEPALIVE            TCP_KEEPIDLE
+#define PROTECTION_LEVEL_UNRESTRICTED   10
+#define PROTECTION_LEVEL_EDGERESTRICTED 20
+#define PROTECTION_LEVEL_RESTRICTED     30
+/* Refused: neither TCP nor UDP has messages in parts. */
+#define MSG_PARTIAL              0x1000000
+#define MSG_MAXIOVLEN            16
+
+#define WINSOCK_VERSION          MAKEWORD(2, 2)
+
+/* Families that Linux has under another name or not at all: WSAEAFNOSUPPORT. */
+#define AF_IMPLINK   0x7003
+#define AF_NS        0x7006
+#define AF_ISO       0x7007
+#define AF_OSI       AF_ISO
+#define AF_HYLINK    0x700F
+#define AF_NETBIOS   0x7011
+#define AF_VOICEVIEW 0x7012
+#define AF_FIREFOX   0x7013
+#define AF_BAN       0x7015
+#define AF_CLUSTER   0x7018
+#define AF_BTH       0x7020
+#define AF_LINK      0x7021
+#define AF_HYPERV    0x7022
+
+/* Windows' older names. */
+#ifndef IPV6_ADD_MEMBERSHIP
+#define IPV6_ADD_MEMBERSHIP  IPV6_JOIN_GROUP
+#endif
+#ifndef IPV6_DROP_MEMBERSHIP
+#define IPV6_DROP_MEMBERSHIP IPV6_LEAVE_GROUP
+#endif
+
+struct tcp_keepalive {
+    ULONG onoff;
+    ULONG keepalivetime;
+    ULONG keepaliveinterval;
+};
+
+#define FD_READ_BIT     0
+#define FD_WRITE_BIT    1
+#define FD_OOB_BIT      2
+#define FD_ACCEPT_BIT   3
+#define FD_CONNECT_BIT  4
+#define FD_CLOSE_BIT    5
+#define FD_QOS_BIT      6
+#define FD_GROUP_QOS_BIT 7
+#define FD_ROUTING_INTERFACE_CHANGE_BIT 8
+#define FD_ADDRESS_LIST_CHANGE_BIT 9
+#define FD_MAX_EVENTS   10
+#define FD_ALL_EVENTS   ((1 << FD_MAX_EVENTS) - 1)
+#define FD_READ         (1 << FD_READ_BIT)
+#define FD_WRITE        (1 << FD_WRITE_BIT)
+#define FD_OOB          (1 << FD_OOB_BIT)
+#define FD_ACCEPT       (1 << FD_ACCEPT_BIT)
+#define FD_CONNECT      (1 << FD_CONNECT_BIT)
+#define FD_CLOSE        (1 << FD_CLOSE_BIT)
+/* These events never occur. */
+#define FD_QOS          (1 << FD_QOS_BIT)
+#define FD_GROUP_QOS    (1 << FD_GROUP_QOS_BIT)
+#define FD_ROUTING_INTERFACE_CHANGE (1 << FD_ROUTING_INTERFACE_CHANGE_BIT)
+#define FD_ADDRESS_LIST_CHANGE (1 << FD_ADDRESS_LIST_CHANGE_BIT)
+typedef struct _WSANETWORKEVENTS {
+    LONG lNetworkEvents;
+    int iErrorCode[FD_MAX_EVENTS];
+} WSANETWORKEVENTS, *LPWSANETWORKEVENTS;
+
+#define WSA_INVALID_EVENT       ((WSAEVENT)NULL)
+#define WSA_MAXIMUM_WAIT_EVENTS MAXIMUM_WAIT_OBJECTS
+#define WSA_WAIT_FAILED         WAIT_FAILED
+#define WSA_WAIT_EVENT_0        WAIT_OBJECT_0
+#define WSA_WAIT_IO_COMPLETION  WAIT_IO_COMPLETION
+#define WSA_WAIT_TIMEOUT        WAIT_TIMEOUT
+#define WSA_INFINITE            INFINITE
 
 #define WSAOVERLAPPED   OVERLAPPED
 #define LPWSAOVERLAPPED LPOVERLAPPED
@@ -152,6 +440,131 @@ NDW_API(int, WSAStartup, (WORD version, LPWSADATA data));
 NDW_API(int, WSACleanup, (void));
 NDW_API(SOCKET, WSASocketW,
     (int family, int type, int protocol, LPWSAPROTOCOL_INFOW info, GROUP group, DWORD flags));
+NDW_API(SOCKET, WSASocketA,
+    (int family, int type, int protocol, LPWSAPROTOCOL_INFOA info, GROUP group, DWORD flags));
+/* The condition function must be NULL. */
+NDW_API(SOCKET, WSAAccept,
+    (SOCKET socket, struct sockaddr *address, LPINT length, LPCONDITIONPROC condition, DWORD_PTR data));
+/* The data and the qualities of service must be NULL. */
+NDW_API(int, WSAConnect,
+    (SOCKET socket, const struct sockaddr *address, int length, LPWSABUF callerData, LPWSABUF calleeData,
+     LPQOS sqos, LPQOS gqos));
+NDW_API(int, WSASend,
+    (SOCKET socket, LPWSABUF buffers, DWORD count, LPDWORD sent, DWORD flags, LPWSAOVERLAPPED overlapped,
+     LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(int, WSASendTo,
+    (SOCKET socket, LPWSABUF buffers, DWORD count, LPDWORD sent, DWORD flags, const struct sockaddr *to, int toLength,
+     LPWSAOVERLAPPED overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(int, WSASendMsg,
+    (SOCKET socket, LPWSAMSG message, DWORD flags, LPDWORD sent, LPWSAOVERLAPPED overlapped,
+     LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(int, WSARecv,
+    (SOCKET socket, LPWSABUF buffers, DWORD count, LPDWORD received, LPDWORD flags, LPWSAOVERLAPPED overlapped,
+     LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(int, WSARecvFrom,
+    (SOCKET socket, LPWSABUF buffers, DWORD count, LPDWORD received, LPDWORD flags, struct sockaddr *from,
+     LPINT fromLength, LPWSAOVERLAPPED overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+NDW_API(BOOL, WSAGetOverlappedResult,
+    (SOCKET socket, LPWSAOVERLAPPED overlapped, LPDWORD bytes, BOOL wait, LPDWORD flags));
+NDW_API(int, WSAPoll, (LPWSAPOLLFD entries, ULONG count, INT timeout));
+EXTERN_C int ndw_WSAPollNative(struct pollfd *entries, ULONG count, INT timeout);
+#ifdef __cplusplus
+extern "C++" {
+NDW_INLINE int WSAPoll(struct pollfd *entries, ULONG count, INT timeout)
+{
+    return ndw_WSAPollNative(entries, count, timeout);
+}
+/* nullptr would match both overloads. */
+NDW_INLINE int WSAPoll(decltype(nullptr), ULONG count, INT timeout)
+{
+    return ndw_WSAPollNative(nullptr, count, timeout);
+}
+}
+#else
+/* As on Windows, where `struct pollfd` is the tag of WSAPOLLFD: that of Linux will do, too. */
+#define WSAPoll(entries, count, timeout) \
+    _Generic((entries), struct pollfd *: ndw_WSAPollNative, default: WSAPoll)(entries, count, timeout)
+#endif
+NDW_API(int, WSAEventSelect, (SOCKET socket, WSAEVENT event, LONG events));
+NDW_API(int, WSAEnumNetworkEvents, (SOCKET socket, WSAEVENT event, LPWSANETWORKEVENTS events));
+EXTERN_C WSAEVENT WSACreateEvent(void) __asm__("ndw_WSACreateEvent");
+EXTERN_C BOOL WSACloseEvent(WSAEVENT event) __asm__("ndw_CloseHandle");
+EXTERN_C BOOL WSASetEvent(WSAEVENT event) __asm__("ndw_SetEvent");
+EXTERN_C BOOL WSAResetEvent(WSAEVENT event) __asm__("ndw_ResetEvent");
+EXTERN_C DWORD WSAWaitForMultipleEvents(
+    DWORD count, const WSAEVENT *events, BOOL all, DWORD milliseconds, BOOL alertable)
+    __asm__("ndw_WaitForMultipleObjectsEx");
+
+/* Takes a pointer to u_long, which has 64 bits here, or to a ULONG or DWORD. */
+EXTERN_C int ndw_ioctlsocket(SOCKET socket, LONG64 command, unsigned long *value);
+EXTERN_C int ndw_ioctlsocket32(SOCKET socket, LONG64 command, ULONG *value);
+#ifdef __cplusplus
+extern "C++" {
+NDW_INLINE int ioctlsocket(SOCKET socket, LONG64 command, unsigned long *value)
+{
+    return ndw_ioctlsocket(socket, command, value);
+}
+NDW_INLINE int ioctlsocket(SOCKET socket, LONG64 command, ULONG *value)
+{
+    return ndw_ioctlsocket32(socket, command, value);
+}
+}
+#else
+#define ioctlsocket(socket, command, value)                                                           \
+    _Generic((value), unsigned long *: ndw_ioctlsocket(socket, command, (unsigned long *)(value)),    \
+             default: ndw_ioctlsocket32(socket, command, (ULONG *)(value)))
+#endif
+
+NDW_API(INT, GetAddrInfoW,
+    (PCWSTR node, PCWSTR service, const ADDRINFOW *hints, PADDRINFOW *result));
+NDW_API(VOID, FreeAddrInfoW, (PADDRINFOW list));
+NDW_API(INT, GetNameInfoW,
+    (const SOCKADDR *address, socklen_t length, WCHAR *host, DWORD hostSize, WCHAR *service, DWORD serviceSize, INT flags));
+typedef void (CALLBACK *LPLOOKUPSERVICE_COMPLETION_ROUTINE)(DWORD error, DWORD bytes, LPWSAOVERLAPPED overlapped);
+NDW_API(INT, GetAddrInfoExA,
+    (PCSTR node, PCSTR service, DWORD nameSpace, LPGUID provider, const ADDRINFOEXA *hints, PADDRINFOEXA *result,
+     struct timeval *timeout, LPOVERLAPPED overlapped, LPLOOKUPSERVICE_COMPLETION_ROUTINE routine, LPHANDLE cancel));
+NDW_API(INT, GetAddrInfoExW,
+    (PCWSTR node, PCWSTR service, DWORD nameSpace, LPGUID provider, const ADDRINFOEXW *hints, PADDRINFOEXW *result,
+     struct timeval *timeout, LPOVERLAPPED overlapped, LPLOOKUPSERVICE_COMPLETION_ROUTINE routine, LPHANDLE cancel));
+NDW_API(INT, GetAddrInfoExCancel, (LPHANDLE handle));
+NDW_API(INT, GetAddrInfoExOverlappedResult, (LPOVERLAPPED overlapped));
+NDW_API(VOID, FreeAddrInfoEx, (PADDRINFOEXA list));
+NDW_API(VOID, FreeAddrInfoExW, (PADDRINFOEXW list));
+#define FreeAddrInfoExA FreeAddrInfoEx
+NDW_API(int, GetHostNameW, (PWSTR name, int size));
+NDW_API(const WCHAR *, gai_strerrorW, (int code));
+#define gai_strerrorA gai_strerror
+NDW_API(int, WSAEnumProtocolsA, (LPINT protocols, LPWSAPROTOCOL_INFOA buffer, LPDWORD size));
+NDW_API(int, WSAEnumProtocolsW, (LPINT protocols, LPWSAPROTOCOL_INFOW buffer, LPDWORD size));
+/* Numbers of 32 bits. The result may be a u_long, which has 64 bits here. */
+NDW_API(int, WSAHtons, (SOCKET socket, u_short value, u_short *result));
+EXTERN_C int WSANtohs(SOCKET socket, u_short value, u_short *result) __asm__("ndw_WSAHtons");
+EXTERN_C int ndw_WSAHtonl(SOCKET socket, ULONG value, ULONG *result);
+NDW_INLINE int ndw_order_long(SOCKET socket, unsigned long value, unsigned long *result)
+{
+    ULONG ordered = 0;
+    const int outcome = ndw_WSAHtonl(socket, (ULONG)value, result ? &ordered : (ULONG *)0);
+    if (outcome == 0)
+        *result = ordered;
+    return outcome;
+}
+#ifdef __cplusplus
+extern "C++" {
+NDW_INLINE int WSAHtonl(SOCKET socket, unsigned long value, unsigned long *result) { return ndw_order_long(socket, value, result); }
+NDW_INLINE int WSAHtonl(SOCKET socket, unsigned long value, ULONG *result) { return ndw_WSAHtonl(socket, (ULONG)value, result); }
+NDW_INLINE int WSANtohl(SOCKET socket, unsigned long value, unsigned long *result) { return ndw_order_long(socket, value, result); }
+NDW_INLINE int WSANtohl(SOCKET socket, unsigned long value, ULONG *result) { return ndw_WSAHtonl(socket, (ULONG)value, result); }
+}
+#else
+#define WSAHtonl(socket, value, result)                                                                \
+    _Generic((result), unsigned long *: ndw_order_long((socket), (value), (unsigned long *)(result)),  \
+             default: ndw_WSAHtonl((socket), (ULONG)(value), (ULONG *)(result)))
+#define WSANtohl(socket, value, result) WSAHtonl(socket, value, result)
+#endif
+#define GetAddrInfoA  getaddrinfo
+#define FreeAddrInfoA freeaddrinfo
+#define GetNameInfoA  getnameinfo
 NDW_API(int, closesocket, (SOCKET socket));
 NDW_API(int, WSAIoctl,
     (SOCKET socket, DWORD code, LPVOID in, DWORD inSize, LPVOID out, DWORD outSize, LPDWORD returned,
@@ -173,6 +586,14 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #define WSAPROTOCOL_INFO   WSAPROTOCOL_INFOW
 #define LPWSAPROTOCOL_INFO LPWSAPROTOCOL_INFOW
 #define WSASocket          WSASocketW
+#define GetAddrInfo        GetAddrInfoW
+#define FreeAddrInfo       FreeAddrInfoW
+#define GetNameInfo        GetNameInfoW
+#define GetAddrInfoEx      GetAddrInfoExW
+#define WSAEnumProtocols   WSAEnumProtocolsW
+#define ADDRINFOEX         ADDRINFOEXW
+#define PADDRINFOEX        PADDRINFOEXW
+#define ADDRINFOT          ADDRINFOW
 #define WSAStringToAddress WSAStringToAddressW
 #define WSAAddressToString WSAAddressToStringW
 #define InetPton           InetPtonW
@@ -180,6 +601,15 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #else
 #define WSAPROTOCOL_INFO   WSAPROTOCOL_INFOA
 #define LPWSAPROTOCOL_INFO LPWSAPROTOCOL_INFOA
+#define WSASocket          WSASocketA
+#define GetAddrInfo        GetAddrInfoA
+#define FreeAddrInfo       FreeAddrInfoA
+#define GetNameInfo        GetNameInfoA
+#define GetAddrInfoEx      GetAddrInfoExA
+#define WSAEnumProtocols   WSAEnumProtocolsA
+#define ADDRINFOEX         ADDRINFOEXA
+#define PADDRINFOEX        PADDRINFOEXA
+#define ADDRINFOT          ADDRINFOA
 #define WSAStringToAddress WSAStringToAddressA
 #define WSAAddressToString WSAAddressToStringA
 #define InetPton           InetPtonA
@@ -187,8 +617,7 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #endif
 
 /*
- * The provider catalogue, <ws2spi.h>. Its first entry is this library; others are described by files, see
- * docs/providers.md.
+ * The provider catalogue, <ws2spi.h>. Its first entry is this library; the others come from files (docs/providers.md).
  */
 NDW_API(int, WSCEnumProtocols, (LPINT protocols, LPWSAPROTOCOL_INFOW buffer, LPDWORD size, LPINT error));
 NDW_API(int, WSCGetProviderPath, (GUID *provider, WCHAR *path, LPINT length, LPINT error));
@@ -199,6 +628,8 @@ NDW_API(int, WSCUpdateProvider,
 NDW_API(int, WSCDeinstallProvider, (GUID *provider, LPINT error));
 NDW_API(int, WSAProviderConfigChange,
     (LPHANDLE handle, LPWSAOVERLAPPED overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
+
+#include "socket_extensions.h"
 
 /* <ifdef.h> */
 #define IF_MAX_PHYS_ADDRESS_LENGTH 32
@@ -215,5 +646,39 @@ typedef union _NET_LUID_LH {
     } Info;
 } NET_LUID_LH, NET_LUID, *PNET_LUID, IF_LUID, *PIF_LUID;
 typedef ULONG NET_IFINDEX, *PNET_IFINDEX, IF_INDEX;
+
+/* NO_EXTRA_HTON_FUNCTIONS, as in the SDK: for programs that have functions of these names. */
+#if !defined(NO_EXTRA_HTON_FUNCTIONS) && !defined(INFINIBAND_ARCH_H) && !defined(htonll) && !defined(ntohll)
+NDW_INLINE UINT64 htonll(UINT64 value) { return __builtin_bswap64(value); }
+NDW_INLINE UINT64 ntohll(UINT64 value) { return __builtin_bswap64(value); }
+NDW_INLINE UINT32 htonf(float value)
+{
+    UINT32 bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return __builtin_bswap32(bits);
+}
+NDW_INLINE float ntohf(UINT32 value)
+{
+    float result;
+    value = __builtin_bswap32(value);
+    __builtin_memcpy(&result, &value, sizeof result);
+    return result;
+}
+NDW_INLINE UINT64 htond(double value)
+{
+    UINT64 bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return __builtin_bswap64(bits);
+}
+NDW_INLINE double ntohd(UINT64 value)
+{
+    double result;
+    value = __builtin_bswap64(value);
+    __builtin_memcpy(&result, &value, sizeof result);
+    return result;
+}
+#endif
+
+#include "inet_helpers.h"
 
 #endif /* NDWIN_WINSOCK_H */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The C library's <netinet/in.h>, with in_addr and in6_addr that have the Windows members as well: S_un.S_addr beside
- * s_addr, u.Byte beside s6_addr.
+ * The C library's <netinet/in.h>, with the Windows members in in_addr and in6_addr: S_un.S_addr beside s_addr, u.Byte
+ * beside s6_addr.
  *
- * One definition must serve Windows code, <infiniband/verbs.h> and <rdma/rdma_cma.h> in one translation unit. Types of
- * our own would clash with the C library's, and member names like `u` cannot be macros. So this file stands before the
- * C library's in the search path, whoever includes it first, and has it define the structures our way:
- *   - `in_addr_t s_addr;`, the only member of in_addr, is turned into an empty bit-field followed by a union;
- *   - in6_addr and what contains it are left out there, as if the kernel's header had come first, and follow here.
- * Sizes, alignment and the meaning of the old names stay.
+ * Windows code, <infiniband/verbs.h> and <rdma/rdma_cma.h> share these structures in one translation unit. Types of our own
+ * would clash with the C library's, and member names such as `u` cannot be macros. So this file comes before the C
+ * library's in the search path and changes what that defines:
+ *   - macros turn `in_addr_t s_addr;`, the only member of in_addr, into an empty bit-field followed by a union;
+ *   - in6_addr and the structures that contain it are left out there, as after the kernel's header, and defined here.
+ * Sizes, alignment and the C library's member names are unchanged.
  */
 #ifndef NDWIN_NETINET_IN_H
 #define NDWIN_NETINET_IN_H
@@ -20,8 +20,10 @@
 #include <bits/types.h>
 
 #if !defined(__GLIBC__) || defined(_NETINET_IN_H) || defined(_LINUX_IN6_H) || defined(_UAPI_LINUX_IN6_H)
-/* Another C library, or too late: plain structures. */
+/* Another C library, or it was included before: the structures have no Windows members. */
+#include <ndwin/words_off.h>
 #include_next <netinet/in.h>
+#include <ndwin/words_on.h>
 #else
 
 #define NDWIN_IN_ADDR 1
@@ -41,7 +43,9 @@
         } S_un;                                       \
     }
 #define _UAPI_LINUX_IN6_H
+#include <ndwin/words_off.h>
 #include_next <netinet/in.h>
+#include <ndwin/words_on.h>
 #undef _UAPI_LINUX_IN6_H
 #undef s_addr
 #undef __USE_KERNEL_IPV6_DEFS

@@ -13,7 +13,7 @@ template <typename T> class ComPtr;
 
 namespace Details {
 
-/* What `&pointer` gives: an empty slot for an out-parameter, of either type, or the ComPtr itself. */
+/* The result of `&pointer`: converts to an out-parameter (void ** or T **), which releases the object, or to ComPtr *. */
 template <typename T> class ComPtrRef {
 public:
     explicit ComPtrRef(ComPtr<T> *pointer) : pointer_(pointer) {}
@@ -88,14 +88,14 @@ public:
         if (old)
             old->Release();
     }
-    /* Gives the reference to the caller. */
+    /* Returns the pointer with its reference, and is empty afterwards. */
     T *Detach()
     {
         T *object = object_;
         object_ = nullptr;
         return object;
     }
-    /* The references that are left, as the object counts them. */
+    /* Releases the object and returns its remaining reference count. */
     unsigned long Reset()
     {
         T *object = Detach();

@@ -1,16 +1,13 @@
-//! Numbers from and to strings.
+//! Conversion between numbers and strings.
 
 use super::set_errno;
+use crate::arguments::Text;
 use crate::text::{self, Wchar};
 use std::ffi::c_int;
 
-/// The number that a wide string starts with, at most `max` and at least `-max - 1`; 0 for none.
-///
-/// # Safety
-/// `text` is NULL or terminated.
-unsafe fn number(text: *const Wchar, max: i64) -> i64 {
-    // SAFETY: passed on.
-    let Some(text) = (unsafe { text::string_from_wide(text) }) else {
+/// The number at the start of a wide string, clamped to `-max - 1` ..= `max`; 0 if there is none.
+fn number(text: Text<'_, Wchar>, max: i64) -> i64 {
+    let Some(text) = text.read() else {
         set_errno(libc::EINVAL);
         return 0;
     };
@@ -31,8 +28,7 @@ unsafe fn number(text: *const Wchar, max: i64) -> i64 {
     clamped as i64
 }
 
-/// The digits of a number; only base 10 has a sign, in others a negative number is shown as its bits. `None` for an
-/// impossible base.
+/// The digits of a number. Only base 10 has a sign. `None` for an invalid base.
 fn digits(magnitude: u64, negative: bool, radix: c_int) -> Option<Vec<u8>> {
     let radix = u64::try_from(radix).ok().filter(|radix| (2..=36).contains(radix))?;
     let mut rest = magnitude;
@@ -49,7 +45,7 @@ fn digits(magnitude: u64, negative: bool, radix: c_int) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Puts a number into a buffer: 0, or the error, which `errno` gets too, and an empty string.
+/// Writes a number to a buffer. Returns 0, or the error, which is also in `errno`, with an empty string.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `size` units.
@@ -58,7 +54,7 @@ unsafe fn store<T: Copy + Default + From<u8>>(digits: Option<Vec<u8>>, buffer: *
     let error = if buffer.is_null() || size == 0 {
         libc::EINVAL
     } else {
-        // SAFETY: passed on.
+        // SAFETY: the buffer has room for `size` units, as the caller promises.
         if text.as_ref().is_some_and(|text| unsafe { text::store(text, buffer, size) }) {
             return 0;
         }
@@ -70,22 +66,28 @@ unsafe fn store<T: Copy + Default + From<u8>>(digits: Option<Vec<u8>>, buffer: *
     error
 }
 
-/// Declares the two functions, wide and narrow, that write one type of number into a buffer of known size.
+/// Declares the wide and the narrow function for one type of number.
 macro_rules! bounded {
     ($($wide:ident $narrow:ident $value:ident: $number:ty => $magnitude:expr, $negative:expr, $bits:expr, $doc:literal;)+) => {
         $(#[doc = $doc]
+        ///
+        /// # Safety
+        /// `buffer` is NULL or has room for `size` characters.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $wide($value: $number, buffer: *mut Wchar, size: usize, radix: c_int) -> c_int {
             let magnitude = if radix == 10 { $magnitude } else { $bits };
-            // SAFETY: the function's contract.
+            // SAFETY: C's caller has room for `size` characters.
             unsafe { store(digits(magnitude.into(), radix == 10 && $negative, radix), buffer, size) }
         }
 
         #[doc = $doc]
+        ///
+        /// # Safety
+        /// `buffer` is NULL or has room for `size` bytes.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $narrow($value: $number, buffer: *mut u8, size: usize, radix: c_int) -> c_int {
             let magnitude = if radix == 10 { $magnitude } else { $bits };
-            // SAFETY: the function's contract.
+            // SAFETY: C's caller has room for `size` characters.
             unsafe { store(digits(magnitude.into(), radix == 10 && $negative, radix), buffer, size) }
         })+
     };
@@ -99,41 +101,39 @@ bounded! {
 }
 
 /// `_itow`: into a buffer that is large enough for any number in the base.
+///
+/// # Safety
+/// `buffer` is NULL or has room for 34 characters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw__itow(value: c_int, buffer: *mut Wchar, radix: c_int) -> *mut Wchar {
-    // SAFETY: the function's contract: no number has more than 33 characters, a sign included.
+    // SAFETY: C's caller has room for every number: none has more than 33 characters, a sign included.
     unsafe { ndw__itow_s(value, buffer, 34, radix) };
     buffer
 }
 
 /// `_wtoi`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw__wtoi(text: *const Wchar) -> c_int {
-    // SAFETY: the function's contract.
-    unsafe { number(text, i32::MAX.into()) as c_int }
+pub extern "C" fn ndw__wtoi(text: Text<'_, Wchar>) -> c_int {
+    number(text, i32::MAX.into()) as c_int
 }
 
 /// `_wtol`: a Windows `long`, so 32 bits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw__wtol(text: *const Wchar) -> i32 {
-    // SAFETY: the function's contract.
-    unsafe { number(text, i32::MAX.into()) as i32 }
+pub extern "C" fn ndw__wtol(text: Text<'_, Wchar>) -> i32 {
+    number(text, i32::MAX.into()) as i32
 }
 
 /// `_wtoi64`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw__wtoi64(text: *const Wchar) -> i64 {
-    // SAFETY: the function's contract.
-    unsafe { number(text, i64::MAX) }
+pub extern "C" fn ndw__wtoi64(text: Text<'_, Wchar>) -> i64 {
+    number(text, i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::text::w;
-    use std::ptr::{null, null_mut};
-
-    // SAFETY of every block below: the buffers have the sizes told, the strings are terminated or NULL.
+    use std::ptr::null_mut;
 
     #[test]
     fn numbers_stop_at_the_first_other_character_and_at_the_limits() {
@@ -147,27 +147,21 @@ mod tests {
             ("99999999999", i32::MAX),
             ("-99999999999", i32::MIN),
         ] {
-            // SAFETY: see above.
-            unsafe {
-                assert_eq!(ndw__wtol(w(text).as_ptr()), number, "{text:?}");
-                assert_eq!(ndw__wtoi(w(text).as_ptr()), number, "{text:?}");
-            }
+            assert_eq!(ndw__wtol(Text::terminated(&w(text))), number, "{text:?}");
+            assert_eq!(ndw__wtoi(Text::terminated(&w(text))), number, "{text:?}");
         }
-        // SAFETY: see above.
-        unsafe {
-            assert_eq!(ndw__wtoi64(w("99999999999").as_ptr()), 99_999_999_999);
-            let endless = "9".repeat(60);
-            assert_eq!(ndw__wtoi64(w(&endless).as_ptr()), i64::MAX);
-            assert_eq!(ndw__wtoi64(w(&format!("-{endless}")).as_ptr()), i64::MIN);
-            assert_eq!(ndw__wtol(null()), 0);
-        }
+        assert_eq!(ndw__wtoi64(Text::terminated(&w("99999999999"))), 99_999_999_999);
+        let endless = "9".repeat(60);
+        assert_eq!(ndw__wtoi64(Text::terminated(&w(&endless))), i64::MAX);
+        assert_eq!(ndw__wtoi64(Text::terminated(&w(&format!("-{endless}")))), i64::MIN);
+        assert_eq!(ndw__wtol(Text::NULL), 0);
     }
 
     #[test]
     fn numbers_in_any_base() {
         for (value, radix, text) in [(-12, 10, "-12"), (0, 10, "0"), (-1, 16, "ffffffff"), (5, 2, "101")] {
             let mut buffer = [0; 34];
-            // SAFETY: see above.
+            // SAFETY: 34 characters hold any number with its NUL, and the result is terminated.
             let text_of = unsafe { text::wide(ndw__itow(value, buffer.as_mut_ptr(), radix)) };
             assert_eq!(text::from_wide(text_of.unwrap()), text);
         }
@@ -177,7 +171,7 @@ mod tests {
     fn numbers_in_a_bounded_buffer() {
         let narrow = |value: i64, size: usize, radix: c_int| {
             let mut buffer = [b'?'; 24];
-            // SAFETY: see above.
+            // SAFETY: the buffer has 24 bytes, and no call is told of more.
             let error = unsafe { ndw__i64toa_s(value, buffer.as_mut_ptr(), size, radix) };
             (error, String::from_utf8(buffer.split(|c| *c == 0).next().unwrap().to_vec()).unwrap())
         };
@@ -191,7 +185,7 @@ mod tests {
             assert_eq!(narrow(1, 20, radix), (libc::EINVAL, String::new()), "{radix}");
         }
         let mut wide = [9; 11];
-        // SAFETY: see above.
+        // SAFETY: the buffer has 11 characters, no call is told of more, and NULL is refused.
         unsafe {
             assert_eq!(ndw__itow_s(1, null_mut(), 8, 10), libc::EINVAL);
             assert_eq!((ndw__itow_s(1, wide.as_mut_ptr(), 0, 10), wide[0]), (libc::EINVAL, 9));

@@ -1,10 +1,10 @@
-//! The start of a program whose main function is `wmain`.
+//! The start of programs with `wmain`.
 
 use crate::text::{self, Wchar};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null_mut;
 
-/// `wmain` with all its parameters; one that takes fewer does not look at the rest.
+/// `wmain` with all its parameters. One with fewer ignores the rest.
 pub type WideMain = unsafe extern "C" fn(c_int, *mut *mut Wchar, *mut *mut Wchar) -> c_int;
 
 /// A NULL-terminated array of wide strings that a program may modify.
@@ -33,20 +33,24 @@ unsafe fn strings<'a>(array: *const *const c_char) -> impl Iterator<Item = &'a [
             return None;
         }
         // SAFETY: no NULL came before this element.
-        unsafe { text::narrow(*array.add(i)) }
+        let element = unsafe { array.wrapping_add(i).read() };
+        // SAFETY: NULL at the array's end, else terminated.
+        unsafe { text::narrow(element) }
     })
 }
 
-/// Gives the multibyte functions of the C library UTF-8, when the user's locale has another character set.
+/// Selects UTF-8 for the C library's multibyte functions if the user's locale has another character set.
 ///
-/// Everything else stays as in a C program that never called `setlocale`.
+/// Everything else stays as in a C program that has not called `setlocale`.
 fn use_utf8() {
-    // SAFETY: terminated names; the program has no other thread of its own yet.
-    unsafe {
-        libc::setlocale(libc::LC_CTYPE, c"".as_ptr());
-        if CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) != c"UTF-8" {
-            libc::setlocale(libc::LC_CTYPE, c"C.UTF-8".as_ptr());
-        }
+    // SAFETY: a terminated name; the program has no other thread of its own yet.
+    unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
+    // SAFETY: takes a number; the program has no other thread of its own yet that could change the locale.
+    let encoding = unsafe { libc::nl_langinfo(libc::CODESET) };
+    // SAFETY: `nl_langinfo` gives a terminated text, which stays until the locale changes: here, afterwards.
+    if unsafe { CStr::from_ptr(encoding) } != c"UTF-8" {
+        // SAFETY: a terminated name; the program has no other thread of its own yet.
+        unsafe { libc::setlocale(libc::LC_CTYPE, c"C.UTF-8".as_ptr()) };
     }
 }
 
@@ -61,9 +65,10 @@ pub unsafe extern "C" fn ndw_run_wmain(
     main: WideMain,
 ) -> c_int {
     use_utf8();
-    // SAFETY: the function's contract.
-    let (mut arguments, mut environment) =
-        unsafe { (WideArray::new(strings(argv)), WideArray::new(strings(environment))) };
+    // SAFETY: an array of terminated strings that ends with NULL.
+    let mut arguments = WideArray::new(unsafe { strings(argv) });
+    // SAFETY: an array of terminated strings that ends with NULL.
+    let mut environment = WideArray::new(unsafe { strings(environment) });
     let count = arguments.strings.len() as c_int;
     // SAFETY: `main` is a `wmain`; both arrays live until it returns.
     unsafe { main(count, arguments.pointers.as_mut_ptr(), environment.pointers.as_mut_ptr()) }
@@ -93,7 +98,7 @@ mod tests {
         // SAFETY: one argument.
         assert_eq!(unsafe { text::wide(*argv) }, Some(&[0x61, 0xFFFD, 0x62, 0xFFFD][..]));
         // A program may modify its arguments.
-        // SAFETY: as above.
+        // SAFETY: the first argument is there, with one character at least, in memory made for this program.
         unsafe { **argv = 0x41 };
         argc
     }

@@ -1,11 +1,12 @@
 //! Bounded copies (`strcpy_s` and its family), comparison without case.
 //!
-//! Where Windows would call the invalid-parameter handler and end the program, these return the error.
+//! Where Windows calls the invalid-parameter handler, which ends the program, these return the error.
 
 use super::print::TRUNCATE;
-use super::set_errno;
-use crate::text::Wchar;
-use std::ffi::{c_char, c_int, c_void};
+use super::{failed, set_errno};
+use crate::text::{self, Unit, Wchar, narrow_and_wide};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 /// `STRUNCATE`: the copy was cut because `_TRUNCATE` allowed it.
@@ -14,127 +15,119 @@ pub const STRUNCATE: c_int = 80;
 /// What a comparison returns for NULL (`_NLSCMPERROR`).
 const COMPARE_ERROR: c_int = c_int::MAX;
 
-/// A unit of a string: a byte or a wide character.
-trait Unit: Copy + Default + PartialEq {
+/// A unit of text whose case can be ignored.
+trait Fold: Unit {
     /// The unit with the 26 letters in lower case, as the "C" locale has it.
     fn fold(self) -> i64;
 }
 
-impl Unit for u8 {
+impl Fold for u8 {
     fn fold(self) -> i64 {
         self.to_ascii_lowercase().into()
     }
 }
 
-impl Unit for Wchar {
+impl Fold for Wchar {
     fn fold(self) -> i64 {
         u8::try_from(self).map_or(self.into(), |byte| byte.fold())
     }
 }
 
-/// An error is the result, and `errno` too.
-fn failed(error: c_int) -> c_int {
-    set_errno(error);
-    error
-}
-
-/// The length of a string, looked for in at most `limit` units.
+/// Copies at most `count` units of `source` and a NUL to `target` from `start` on, which is within it.
 ///
 /// # Safety
-/// `text` may be read up to its NUL or `limit`.
-unsafe fn length<T: Unit>(text: *const T, limit: usize) -> usize {
-    // SAFETY: the search stops at the NUL and at the limit.
-    (0..limit).find(|&i| unsafe { *text.add(i) } == T::default()).unwrap_or(limit)
-}
-
-/// Puts at most `count` units of `source` and a NUL behind the first `start` units of `target`.
-///
-/// # Safety
-/// `target` is NULL or has room for `size` units, `source` is NULL or a string of `count` units or with a NUL.
-unsafe fn copy<T: Unit>(target: *mut T, size: usize, start: usize, source: *const T, count: usize) -> c_int {
-    if target.is_null() || size == 0 {
-        return failed(libc::EINVAL);
-    }
-    let room = size - start - 1;
-    let (copied, result) = if source.is_null() {
-        (None, libc::EINVAL)
-    } else {
-        // More than one unit past the room need not be looked at to know that the text is too long.
-        // SAFETY: the source may be read up to its NUL or `count`.
-        match unsafe { length(source, count.min(room + 1)) } {
-            n if n <= room => (Some(n), 0),
-            _ if count == TRUNCATE => (Some(room), STRUNCATE),
-            _ => (None, libc::ERANGE),
+/// `source` is NULL or a string of `count` units or with a NUL.
+unsafe fn put<T: Unit>(target: &[Cell<T>], start: usize, source: *const T, count: usize) -> c_int {
+    let room = target.len() - start - 1;
+    // One unit more than fits shows that the text is too long. SAFETY: NULL, or readable up to its NUL or `count`, as the caller
+    // promises.
+    let text = unsafe { text::bounded(source, count.min(room + 1)) };
+    let error = match text {
+        Some(text) if text.len() <= room || count == TRUNCATE => {
+            let copied = &text[..text.len().min(room)];
+            text::copy_to(&target[start..], copied);
+            target[start + copied.len()].set(T::default());
+            return if text.len() <= room { 0 } else { STRUNCATE };
         }
+        Some(_) => libc::ERANGE,
+        None => libc::EINVAL,
     };
-    // SAFETY: `start + room + 1` units are the target's size. The regions may not overlap on Windows either, but
-    // `copy` makes that harmless.
-    unsafe {
-        match copied {
-            Some(n) => {
-                std::ptr::copy(source, target.add(start), n);
-                target.add(start + n).write(T::default());
-            }
-            None => {
-                target.write(T::default());
-                return failed(result);
-            }
-        }
-    }
-    result
+    target[0].set(T::default());
+    failed(error)
 }
 
-/// What `strncpy_s` and `strncat_s` copy from: a count of zero reads nothing, so NULL will do.
+/// The source of `strncpy_s` and `strncat_s`, which may be NULL with a count of zero.
 fn counted<T: Unit>(source: *const T, count: usize, nothing: &T) -> *const T {
     if count == 0 && source.is_null() { nothing } else { source }
 }
 
-/// As [`copy`], behind the string that the target holds.
+/// `strncpy_s` and `wcsncpy_s`: the target may be NULL if nothing is to be copied.
 ///
 /// # Safety
-/// As for [`copy`].
-unsafe fn append<T: Unit>(target: *mut T, size: usize, source: *const T, count: usize) -> c_int {
-    if count == 0 && target.is_null() && size == 0 {
+/// `to` is NULL or has room for `size` units; `from` is NULL or a string of `count` units or with a NUL.
+unsafe fn copy_counted<T: Unit>(to: *mut T, size: usize, from: *const T, count: usize) -> c_int {
+    if count == 0 && to.is_null() && size == 0 {
         return 0;
     }
-    if target.is_null() || size == 0 {
+    // SAFETY: NULL or `size` units, as the caller promises.
+    let Some(target) = (unsafe { text::cells(to, size) }).filter(|target| !target.is_empty()) else {
         return failed(libc::EINVAL);
-    }
-    // SAFETY: the target has `size` units.
-    let start = unsafe { length(target, size) };
-    if start == size {
-        // SAFETY: as above.
-        unsafe { target.write(T::default()) };
-        return failed(libc::EINVAL);
-    }
-    // SAFETY: passed on.
-    unsafe { copy(target, size, start, counted(source, count, &T::default()), count) }
+    };
+    // SAFETY: the source is NULL, or a string of `count` units or with a NUL, as the caller promises.
+    unsafe { put(target, 0, counted(from, count, &T::default()), count) }
 }
 
-/// `strncpy_s` and `wcsncpy_s`: no target is fine when nothing is to be copied.
+/// `strncat_s` and `wcsncat_s`.
 ///
 /// # Safety
-/// As for [`copy`].
-unsafe fn copy_counted<T: Unit>(target: *mut T, size: usize, source: *const T, count: usize) -> c_int {
-    if count == 0 && target.is_null() && size == 0 {
+/// As for [`copy_counted`].
+unsafe fn append_counted<T: Unit>(to: *mut T, size: usize, from: *const T, count: usize) -> c_int {
+    if count == 0 && to.is_null() && size == 0 {
         return 0;
     }
-    // SAFETY: passed on.
-    unsafe { copy(target, size, 0, counted(source, count, &T::default()), count) }
+    // SAFETY: NULL or `size` units, as the caller promises.
+    let Some(target) = (unsafe { text::cells(to, size) }).filter(|target| !target.is_empty()) else {
+        return failed(libc::EINVAL);
+    };
+    let Some(start) = target.iter().position(|unit| unit.get() == T::default()) else {
+        target[0].set(T::default());
+        return failed(libc::EINVAL);
+    };
+    // SAFETY: the source is NULL, or a string of `count` units or with a NUL, as the caller promises.
+    unsafe { put(target, start, counted(from, count, &T::default()), count) }
+}
+
+/// A count for strings that end with their NUL. Not `TRUNCATE`.
+const UNBOUNDED: usize = usize::MAX - 1;
+
+/// # Safety
+/// `to` is NULL or has room for `size` units; `from` is NULL or terminated.
+unsafe fn copy<T: Unit>(to: *mut T, size: usize, from: *const T) -> c_int {
+    // SAFETY: target and source are as the caller promises.
+    unsafe { copy_counted(to, size, from, UNBOUNDED) }
+}
+
+/// # Safety
+/// As for [`copy`].
+unsafe fn append<T: Unit>(to: *mut T, size: usize, from: *const T) -> c_int {
+    // SAFETY: target and source are as the caller promises.
+    unsafe { append_counted(to, size, from, UNBOUNDED) }
 }
 
 /// Compares without regard to case: the difference of the first units that differ.
 ///
 /// # Safety
 /// Both are NULL or strings that may be read up to a NUL or `count`.
-unsafe fn compare<T: Unit>(a: *const T, b: *const T, count: usize) -> c_int {
+unsafe fn compare_counted<T: Fold>(a: *const T, b: *const T, count: usize) -> c_int {
     if a.is_null() || b.is_null() {
         set_errno(libc::EINVAL);
         return COMPARE_ERROR;
     }
     for i in 0..count {
-        // SAFETY: no NUL came before, and the count is not reached.
-        let (x, y) = unsafe { (*a.add(i), *b.add(i)) };
+        // SAFETY: no NULL came before, and the count is not reached.
+        let x = unsafe { a.wrapping_add(i).read() };
+        // SAFETY: the same holds for the other text, which has been equal so far.
+        let y = unsafe { b.wrapping_add(i).read() };
         if x.fold() != y.fold() {
             return (x.fold() - y.fold()) as c_int;
         }
@@ -145,85 +138,144 @@ unsafe fn compare<T: Unit>(a: *const T, b: *const T, count: usize) -> c_int {
     0
 }
 
+/// # Safety
+/// Both are NULL or terminated.
+unsafe fn compare<T: Fold>(a: *const T, b: *const T) -> c_int {
+    // SAFETY: both are NULL or terminated, as the caller promises.
+    unsafe { compare_counted(a, b, usize::MAX) }
+}
+
+/// Compares bytes without regard to case, a NUL like any other.
+///
+/// # Safety
+/// Both are NULL or have `count` bytes.
+unsafe fn compare_bytes(a: *const u8, b: *const u8, count: usize) -> c_int {
+    if count != 0 && (a.is_null() || b.is_null()) {
+        set_errno(libc::EINVAL);
+        return COMPARE_ERROR;
+    }
+    if count == 0 {
+        return 0;
+    }
+    // SAFETY: the caller has `count` bytes at each address.
+    let a = unsafe { std::slice::from_raw_parts(a, count) };
+    // SAFETY: as many as at the first address.
+    let b = unsafe { std::slice::from_raw_parts(b, count) };
+    let differences = a.iter().zip(b).map(|(a, b)| a.fold() - b.fold());
+    differences.into_iter().find(|difference| *difference != 0).unwrap_or(0) as c_int
+}
+
+/// The length of a string of at most `size` units; 0 for NULL.
+///
+/// # Safety
+/// `text` is NULL or may be read up to its NUL or `size`.
+unsafe fn bounded_length<T: Unit>(text: *const T, size: usize) -> usize {
+    // SAFETY: NULL or readable up to its NUL or `size`, as the caller promises.
+    unsafe { text::bounded(text, size) }.map_or(0, <[T]>::len)
+}
+
 /// A copy of a string in memory from `malloc`; NULL for NULL.
 ///
 /// # Safety
 /// `text` is NULL or terminated.
-unsafe fn duplicate<T: Unit>(text: *const T) -> *mut T {
-    if text.is_null() {
-        return null_mut();
-    }
-    // SAFETY: the string is terminated, and the new block has room for it and its NUL.
-    unsafe {
-        let count = length(text, usize::MAX) + 1;
-        let block = libc::malloc(count * size_of::<T>()).cast::<T>();
-        if !block.is_null() {
-            std::ptr::copy_nonoverlapping(text, block, count);
-        }
-        block
-    }
+pub(super) unsafe fn duplicate<T: Unit>(text: *const T) -> *mut T {
+    // SAFETY: NULL or terminated, as the caller promises.
+    let Some(text) = (unsafe { T::units(text) }) else { return null_mut() };
+    let size = text.len() + 1;
+    // SAFETY: takes a number.
+    let block = unsafe { libc::malloc(size * size_of::<T>()) }.cast::<T>();
+    // SAFETY: NULL, or a new block with room for the text and its NUL.
+    unsafe { text::store(text, block, size) };
+    block
 }
 
-/// `memcpy_s` and `memmove_s`, which differ only in what they forbid.
+/// `memcpy_s`, which clears the target on errors, and `memmove_s`, which leaves it alone.
 ///
 /// # Safety
 /// `target` is NULL or has room for `size` bytes, `source` is NULL or has `count` bytes.
-unsafe fn move_bytes(target: *mut c_void, size: usize, source: *const c_void, count: usize) -> c_int {
+unsafe fn move_bytes(
+    target: *mut c_void,
+    size: usize,
+    source: *const c_void,
+    count: usize,
+    clears: bool,
+) -> c_int {
     if count == 0 {
         return 0;
     }
     if target.is_null() {
         return failed(libc::EINVAL);
     }
-    // SAFETY: the caller vouches for the sizes, and `count` bytes fit where they are copied.
-    unsafe {
-        if source.is_null() || size < count {
-            target.cast::<u8>().write_bytes(0, size);
-            return failed(if source.is_null() { libc::EINVAL } else { libc::ERANGE });
+    if source.is_null() || size < count {
+        if clears {
+            // SAFETY: the target has `size` bytes.
+            unsafe { target.cast::<u8>().write_bytes(0, size) };
         }
-        std::ptr::copy(source.cast::<u8>(), target.cast(), count);
+        return failed(if source.is_null() { libc::EINVAL } else { libc::ERANGE });
     }
+    // SAFETY: the source has `count` bytes, and the target no less.
+    unsafe { std::ptr::copy(source.cast::<u8>(), target.cast(), count) };
     0
 }
 
-/// Declares the C entry points that are one call to a generic function.
-macro_rules! entry_points {
-    ($($name:ident($($arg:ident: $type:ty),+) -> $result:ty = $call:expr, $doc:literal;)+) => {
-        $(#[doc = $doc]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $type),+) -> $result {
-            // SAFETY: the contract of the function of that name is the one of the function called.
-            unsafe { $call }
-        })+
-    };
+narrow_and_wide! {
+    "`strcpy_s`, `wcscpy_s`."
+    ndw_strcpy_s ndw_wcscpy_s = unsafe copy(to: *mut T, size: usize, from: *const T) -> c_int;
+    "`strncpy_s`, `wcsncpy_s`."
+    ndw_strncpy_s ndw_wcsncpy_s = unsafe copy_counted(to: *mut T, size: usize, from: *const T, count: usize) -> c_int;
+    "`strcat_s`, `wcscat_s`."
+    ndw_strcat_s ndw_wcscat_s = unsafe append(to: *mut T, size: usize, from: *const T) -> c_int;
+    "`strncat_s`, `wcsncat_s`."
+    ndw_strncat_s ndw_wcsncat_s = unsafe append_counted(to: *mut T, size: usize, from: *const T, count: usize) -> c_int;
+    "`_stricmp`, `_wcsicmp`."
+    ndw__stricmp ndw__wcsicmp = unsafe compare(a: *const T, b: *const T) -> c_int;
+    "`_strnicmp`, `_wcsnicmp`."
+    ndw__strnicmp ndw__wcsnicmp = unsafe compare_counted(a: *const T, b: *const T, count: usize) -> c_int;
+    "`strnlen_s`, `wcsnlen_s`."
+    ndw_strnlen_s ndw_wcsnlen_s = unsafe bounded_length(text: *const T, size: usize) -> usize;
+    "`_strdup`, `_wcsdup`."
+    ndw__strdup ndw__wcsdup = unsafe duplicate(text: *const T) -> *mut T;
 }
 
-type Bytes = *mut u8;
-type Text = *const u8;
-type WideBuffer = *mut Wchar;
-type Wide = *const Wchar;
-
-entry_points! {
-    ndw_strcpy_s(to: Bytes, size: usize, from: Text) -> c_int = copy(to, size, 0, from, usize::MAX - 1), "`strcpy_s`.";
-    ndw_wcscpy_s(to: WideBuffer, size: usize, from: Wide) -> c_int = copy(to, size, 0, from, usize::MAX - 1), "`wcscpy_s`.";
-    ndw_strncpy_s(to: Bytes, size: usize, from: Text, count: usize) -> c_int = copy_counted(to, size, from, count), "`strncpy_s`.";
-    ndw_wcsncpy_s(to: WideBuffer, size: usize, from: Wide, count: usize) -> c_int = copy_counted(to, size, from, count), "`wcsncpy_s`.";
-    ndw_strcat_s(to: Bytes, size: usize, from: Text) -> c_int = append(to, size, from, usize::MAX - 1), "`strcat_s`.";
-    ndw_wcscat_s(to: WideBuffer, size: usize, from: Wide) -> c_int = append(to, size, from, usize::MAX - 1), "`wcscat_s`.";
-    ndw_strncat_s(to: Bytes, size: usize, from: Text, count: usize) -> c_int = append(to, size, from, count), "`strncat_s`.";
-    ndw_wcsncat_s(to: WideBuffer, size: usize, from: Wide, count: usize) -> c_int = append(to, size, from, count), "`wcsncat_s`.";
-    ndw_memcpy_s(to: *mut c_void, size: usize, from: *const c_void, count: usize) -> c_int = move_bytes(to, size, from, count), "`memcpy_s`.";
-    ndw_memmove_s(to: *mut c_void, size: usize, from: *const c_void, count: usize) -> c_int = move_bytes(to, size, from, count), "`memmove_s`.";
-    ndw__stricmp(a: Text, b: Text) -> c_int = compare(a, b, usize::MAX), "`_stricmp`.";
-    ndw__wcsicmp(a: Wide, b: Wide) -> c_int = compare(a, b, usize::MAX), "`_wcsicmp`.";
-    ndw__strnicmp(a: Text, b: Text, count: usize) -> c_int = compare(a, b, count), "`_strnicmp`.";
-    ndw__wcsnicmp(a: Wide, b: Wide, count: usize) -> c_int = compare(a, b, count), "`_wcsnicmp`.";
-    ndw__strdup(text: *const u8) -> *mut u8 = duplicate(text), "`_strdup`.";
-    ndw__wcsdup(text: Wide) -> WideBuffer = duplicate(text), "`_wcsdup`.";
+/// `memcpy_s`.
+///
+/// # Safety
+/// `to` is NULL or has room for `size` bytes, `from` is NULL or has `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_memcpy_s(
+    to: *mut c_void,
+    size: usize,
+    from: *const c_void,
+    count: usize,
+) -> c_int {
+    // SAFETY: the target has `size` bytes and the source `count`, or they are NULL, as this function asks.
+    unsafe { move_bytes(to, size, from, count, true) }
 }
 
-/// Keeps the narrow signatures honest: `char` is one byte.
-const _: () = assert!(size_of::<c_char>() == size_of::<u8>());
+/// `memmove_s`.
+///
+/// # Safety
+/// As for [`ndw_memcpy_s`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_memmove_s(
+    to: *mut c_void,
+    size: usize,
+    from: *const c_void,
+    count: usize,
+) -> c_int {
+    // SAFETY: the target has `size` bytes and the source `count`, or they are NULL, as this function asks.
+    unsafe { move_bytes(to, size, from, count, false) }
+}
+
+/// `_memicmp`.
+///
+/// # Safety
+/// Both are NULL or have `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__memicmp(a: *const c_void, b: *const c_void, count: usize) -> c_int {
+    // SAFETY: both are NULL or have `count` bytes, as this function asks.
+    unsafe { compare_bytes(a.cast(), b.cast(), count) }
+}
 
 #[cfg(test)]
 mod tests {
@@ -245,11 +297,10 @@ mod tests {
         text.as_ptr().cast()
     }
 
-    // SAFETY of every block below: the buffers have the sizes told, the strings are terminated or NULL.
-
     #[test]
     fn copies_are_whole_or_empty() {
-        // SAFETY: see above.
+        // SAFETY: `on` gives a buffer of 6 bytes, `wide` has 4 characters, no call is told of more, and the strings are
+        // terminated or NULL.
         unsafe {
             assert_eq!(on(b"", |to| ndw_strcpy_s(to, 4, c(c"abc"))), (0, *b"abc\0??"));
             assert_eq!(on(b"", |to| ndw_strcpy_s(to, 4, c(c"abcd"))), (libc::ERANGE, *b"\0?????"));
@@ -264,7 +315,7 @@ mod tests {
 
     #[test]
     fn counted_copies_may_be_cut() {
-        // SAFETY: see above.
+        // SAFETY: `on` gives a buffer of 6 bytes, no call is told of more, and the strings are terminated or NULL.
         unsafe {
             assert_eq!(on(b"", |to| ndw_strncpy_s(to, 4, c(c"abcdef"), 3)), (0, *b"abc\0??"));
             assert_eq!(on(b"", |to| ndw_strncpy_s(to, 4, c(c"abcdef"), 4)), (libc::ERANGE, *b"\0?????"));
@@ -290,7 +341,7 @@ mod tests {
 
     #[test]
     fn appending_counts_what_is_there() {
-        // SAFETY: see above.
+        // SAFETY: `on` gives a buffer of 6 bytes, no call is told of more, and the strings are terminated or NULL.
         unsafe {
             assert_eq!(on(b"ab\0", |to| ndw_strcat_s(to, 5, c(c"cd"))), (0, *b"abcd\0?"));
             assert_eq!(on(b"ab\0", |to| ndw_strcat_s(to, 4, c(c"cd"))), (libc::ERANGE, *b"\0b\0???"));
@@ -308,8 +359,26 @@ mod tests {
     }
 
     #[test]
+    fn memory_moves_leave_the_target_alone_on_errors() {
+        // SAFETY: `on` gives a buffer of 6 bytes, as `text` has; what is moved is within them or the 3 letters of the source;
+        // NULL is refused.
+        unsafe {
+            assert_eq!(on(b"", |to| ndw_memmove_s(to.cast(), 6, c(c"abc").cast(), 3)), (0, *b"abc???"));
+            let long = c(c"abc").cast();
+            assert_eq!(on(b"", |to| ndw_memmove_s(to.cast(), 2, long, 3)), (libc::ERANGE, *b"??????"));
+            assert_eq!(on(b"", |to| ndw_memmove_s(to.cast(), 2, null(), 1)), (libc::EINVAL, *b"??????"));
+            assert_eq!(ndw_memmove_s(null_mut(), 2, long, 1), libc::EINVAL);
+            let mut text = *b"abcdef";
+            let to = text.as_mut_ptr();
+            assert_eq!(ndw_memmove_s(to.add(1).cast(), 5, to.cast(), 5), 0);
+            assert_eq!(text, *b"aabcde");
+        }
+    }
+
+    #[test]
     fn memory_copies_clear_the_target_on_errors() {
-        // SAFETY: see above.
+        // SAFETY: `on` gives a buffer of 6 bytes, and no more than the 3 letters of the source are copied; NULL is refused, or
+        // has no size.
         unsafe {
             assert_eq!(on(b"", |to| ndw_memcpy_s(to.cast(), 6, c(c"abc").cast(), 3)), (0, *b"abc???"));
             assert_eq!(
@@ -322,8 +391,23 @@ mod tests {
     }
 
     #[test]
+    fn a_bounded_length_stops_at_its_bound() {
+        // SAFETY: the strings are as long as told, or NULL.
+        unsafe {
+            assert_eq!((ndw_strnlen_s(c(c"abc"), 9), ndw_strnlen_s(c(c"abc"), 2)), (3, 2));
+            assert_eq!((ndw_strnlen_s(null(), 9), ndw_wcsnlen_s(w("ab").as_ptr(), 9)), (0, 2));
+            assert_eq!(ndw__memicmp(b"aB\0c".as_ptr().cast(), b"Ab\0C".as_ptr().cast(), 4), 0);
+            assert!(ndw__memicmp(b"a\0b".as_ptr().cast(), b"a\0C".as_ptr().cast(), 3) < 0);
+            assert_eq!(
+                (ndw__memicmp(null(), null(), 0), ndw__memicmp(null(), null(), 1)),
+                (0, COMPARE_ERROR)
+            );
+        }
+    }
+
+    #[test]
     fn comparison_folds_letters_only() {
-        // SAFETY: see above.
+        // SAFETY: the strings are terminated, or NULL, which is refused.
         unsafe {
             assert_eq!(ndw__wcsicmp(w("NdPing").as_ptr(), w("nDpING").as_ptr()), 0);
             assert!(ndw__wcsicmp(w("a").as_ptr(), w("B").as_ptr()) < 0);
@@ -337,7 +421,7 @@ mod tests {
 
     #[test]
     fn duplicates_belong_to_malloc() {
-        // SAFETY: see above.
+        // SAFETY: the strings are terminated or NULL; the copy is terminated, and freed once.
         unsafe {
             let copy = ndw__wcsdup(w("ab").as_ptr());
             assert_eq!(text::wide(copy), Some(&w("ab")[..2]));

@@ -1,10 +1,14 @@
 //! What a C `va_list` is made of, for arguments that are as large as a pointer.
 
-use super::print::VaList;
+use std::ffi::c_void;
+
+/// A `va_list` parameter.
+pub type VaList = *mut c_void;
 
 /// `va_list` of the System V ABI for x86-64: the argument registers, as the function saved them, then the stack.
 #[cfg(target_arch = "x86_64")]
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct Arguments {
     gp_offset: u32,
     fp_offset: u32,
@@ -15,6 +19,7 @@ pub(crate) struct Arguments {
 /// `va_list` of the AArch64 procedure call standard: offsets from the ends of the saved registers, then the stack.
 #[cfg(target_arch = "aarch64")]
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct Arguments {
     stack: *const u64,
     general_top: *const u8,
@@ -56,7 +61,7 @@ impl Arguments {
         #[cfg(target_arch = "x86_64")]
         if self.gp_offset < 48 {
             // SAFETY: an argument lies in the registers that were saved.
-            let value = unsafe { self.registers.add(self.gp_offset as usize).cast::<u64>().read() };
+            let value = unsafe { self.registers.wrapping_add(self.gp_offset as usize).cast::<u64>().read() };
             self.gp_offset += 8;
             return value;
         }
@@ -67,11 +72,9 @@ impl Arguments {
             self.general_offset += 8;
             return value;
         }
-        // SAFETY: the caller vouches for one more argument, which then lies on the stack.
-        unsafe {
-            let value = self.stack.read();
-            self.stack = self.stack.add(1);
-            value
-        }
+        // SAFETY: there is one more argument, as the caller promises; it is not in the registers, hence on the stack.
+        let value = unsafe { self.stack.read() };
+        self.stack = self.stack.wrapping_add(1);
+        value
     }
 }

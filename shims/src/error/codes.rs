@@ -1,12 +1,12 @@
-//! The numbers of Win32 and Winsock errors, with their texts.
+//! Win32 and Winsock error codes with their messages.
 
-/// Declares error numbers: each constant and a short text for `FormatMessage`.
+/// Declares error codes: constants, and short messages for `FormatMessage`.
 macro_rules! codes {
     ($table:ident: $($name:ident = $value:literal, $text:literal;)+) => {
         $(#[doc = concat!("`", stringify!($name), "`: ", $text, ".")]
         pub const $name: u32 = $value;)+
 
-        /// Every number declared above with its text.
+        /// All codes declared above with their messages.
         pub(crate) const $table: &[(u32, &str)] = &[$(($name, $text)),+];
     };
 }
@@ -24,6 +24,7 @@ codes! { WIN32_TEXTS:
     ERROR_INVALID_DATA = 13, "The data is not valid";
     ERROR_OUTOFMEMORY = 14, "Memory is exhausted";
     ERROR_NO_MORE_FILES = 18, "There are no more entries";
+    ERROR_NOT_SAME_DEVICE = 17, "The file cannot be moved to another disk";
     ERROR_WRITE_PROTECT = 19, "The medium is write-protected";
     ERROR_NOT_READY = 21, "The device is not ready";
     ERROR_BAD_COMMAND = 22, "The device cannot do this in its present state";
@@ -62,9 +63,11 @@ codes! { WIN32_TEXTS:
     ERROR_INVALID_NAME = 123, "The name is not valid";
     ERROR_MOD_NOT_FOUND = 126, "The module was not found";
     ERROR_PROC_NOT_FOUND = 127, "The procedure was not found in the module";
+    ERROR_NEGATIVE_SEEK = 131, "A position before the beginning was asked for";
     ERROR_DIR_NOT_EMPTY = 145, "The folder is not empty";
     ERROR_SIGNAL_REFUSED = 156, "The receiver refused the signal";
     ERROR_NOT_LOCKED = 158, "The segment was not locked";
+    ERROR_BAD_ARGUMENTS = 160, "An argument is wrong";
     ERROR_BAD_PATHNAME = 161, "The path is not valid";
     ERROR_MAX_THRDS_REACHED = 164, "No more threads can be made";
     ERROR_LOCK_FAILED = 167, "The region cannot be locked";
@@ -80,9 +83,12 @@ codes! { WIN32_TEXTS:
     ERROR_NO_WORK_DONE = 235, "There was nothing to do";
     WAIT_TIMEOUT = 258, "The wait timed out";
     ERROR_NO_MORE_ITEMS = 259, "There are no more items";
+    ERROR_DIRECTORY = 267, "The name of the folder is not valid";
     ERROR_NOT_OWNER = 288, "The caller does not own the object";
     ERROR_TOO_MANY_POSTS = 298, "The semaphore would pass its maximum";
     ERROR_MR_MID_NOT_FOUND = 317, "There is no text for this message";
+    ERROR_THREAD_MODE_ALREADY_BACKGROUND = 400, "The thread works in the background already";
+    ERROR_THREAD_MODE_NOT_BACKGROUND = 401, "The thread does not work in the background";
     ERROR_INVALID_ADDRESS = 487, "The address is not valid";
     ERROR_ARITHMETIC_OVERFLOW = 534, "The result does not fit";
     ERROR_PIPE_CONNECTED = 535, "The pipe has a process at its other end";
@@ -94,11 +100,14 @@ codes! { WIN32_TEXTS:
     ERROR_NOACCESS = 998, "The memory cannot be accessed";
     ERROR_STACK_OVERFLOW = 1001, "The stack is used up";
     ERROR_INVALID_FLAGS = 1004, "The flags are not valid";
+    ERROR_FILE_INVALID = 1006, "The file's volume was changed, the file is no longer valid";
     ERROR_NO_TOKEN = 1008, "There is no such token";
     ERROR_SERVICE_NOT_ACTIVE = 1062, "The service does not run";
     ERROR_NO_UNICODE_TRANSLATION = 1113, "The text has no counterpart in the target encoding";
     ERROR_DLL_INIT_FAILED = 1114, "A module failed to initialise";
     ERROR_IO_DEVICE = 1117, "The device reported an error in the transfer";
+    ERROR_OLD_WIN_VERSION = 1150, "The program needs a newer system";
+    ERROR_MAPPED_ALIGNMENT = 1132, "The base or the position is not aligned";
     ERROR_DEVICE_NOT_CONNECTED = 1167, "The device is not connected";
     ERROR_NOT_FOUND = 1168, "The element was not found";
     ERROR_INVALID_NETNAME = 1214, "The address has a wrong form";

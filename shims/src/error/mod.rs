@@ -1,17 +1,32 @@
-//! The calling thread's last error, error numbers, and the texts that go with them.
+//! The calling thread's last error, error codes, and their messages.
 //!
 //! Winsock and Win32 share one slot, as on Windows: `WSAGetLastError` is `GetLastError`.
 
 mod codes;
-mod inserts;
-mod message;
+mod description;
+mod nt;
 mod status;
+mod texts;
 
 pub use codes::*;
-pub use message::describe;
-pub use status::{errno_to_win32, errno_to_wsa, nt_to_win32};
+pub use description::describe;
+pub(crate) use nt::failed_status_to_win32;
+pub use nt::nt_to_win32;
+pub(crate) use status::io_to_win32;
+pub use status::{errno_to_win32, errno_to_wsa};
 
 use std::cell::Cell;
+
+/// `WSA_IO_PENDING`: Winsock's name for [`ERROR_IO_PENDING`].
+pub const WSA_IO_PENDING: u32 = ERROR_IO_PENDING;
+/// `WSA_IO_INCOMPLETE`: Winsock's name for [`ERROR_IO_INCOMPLETE`].
+pub const WSA_IO_INCOMPLETE: u32 = ERROR_IO_INCOMPLETE;
+/// `WSA_OPERATION_ABORTED`: Winsock's name for [`ERROR_OPERATION_ABORTED`].
+pub const WSA_OPERATION_ABORTED: u32 = ERROR_OPERATION_ABORTED;
+/// `WSA_INVALID_HANDLE`: Winsock's name for [`ERROR_INVALID_HANDLE`].
+pub const WSA_INVALID_HANDLE: u32 = ERROR_INVALID_HANDLE;
+/// `WSA_NOT_ENOUGH_MEMORY`: Winsock's name for [`ERROR_NOT_ENOUGH_MEMORY`].
+pub const WSA_NOT_ENOUGH_MEMORY: u32 = ERROR_NOT_ENOUGH_MEMORY;
 
 thread_local! {
     static LAST_ERROR: Cell<u32> = const { Cell::new(ERROR_SUCCESS) };
@@ -25,6 +40,14 @@ pub fn last_error() -> u32 {
 /// Sets the last error of the calling thread.
 pub fn set_last_error(code: u32) {
     LAST_ERROR.set(code);
+}
+
+/// Sets the C library's `errno`.
+pub(crate) fn set_errno(code: i32) {
+    // SAFETY: takes nothing.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: belongs to the calling thread.
+    unsafe { *place = code };
 }
 
 /// `GetLastError`.

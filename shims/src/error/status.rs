@@ -1,122 +1,99 @@
-//! NTSTATUS values (ND's statuses are the NTSTATUS of the same number), and what they and errno map to.
+//! Messages of NTSTATUS values (ND statuses have the same numbers), and the mapping from errno.
 
 use super::*;
 
-/// One NTSTATUS: its number, the Win32 error it maps to, and its text.
-pub(crate) struct Status {
-    pub value: u32,
-    pub win32: u32,
-    pub text: &'static str,
-}
-
-const fn status(value: u32, win32: u32, text: &'static str) -> Status {
-    Status { value, win32, text }
-}
-
-/// Sorted by number. The pairs are those of `RtlNtStatusToDosError`.
+/// NTSTATUS values and their texts, sorted by number.
 #[rustfmt::skip]
-pub(crate) const STATUSES: &[Status] = &[
-    status(0x0000_0000, ERROR_SUCCESS, "Success"),
-    status(0x0000_0102, ERROR_TIMEOUT, "The time allowed has passed"),
-    status(0x0000_0103, ERROR_IO_PENDING, "The operation is in progress"),
-    status(0x8000_0005, ERROR_MORE_DATA, "The data does not fit the buffer"),
-    status(0x8000_0011, ERROR_BUSY, "The device is busy"),
-    status(0x8000_001A, ERROR_NO_MORE_FILES, "There are no more entries"),
-    status(0xC000_0001, ERROR_GEN_FAILURE, "The operation failed"),
-    status(0xC000_0002, ERROR_INVALID_FUNCTION, "The operation is not implemented"),
-    status(0xC000_0005, ERROR_NOACCESS, "The memory may not be accessed this way"),
-    status(0xC000_0008, ERROR_INVALID_HANDLE, "The handle is not valid"),
-    status(0xC000_000D, ERROR_INVALID_PARAMETER, "A parameter is wrong"),
-    status(0xC000_000E, ERROR_FILE_NOT_FOUND, "There is no such device"),
-    status(0xC000_0010, ERROR_INVALID_FUNCTION, "The request is not valid for the device"),
-    status(0xC000_0011, ERROR_HANDLE_EOF, "The end of the file was reached"),
-    status(0xC000_0017, ERROR_NOT_ENOUGH_MEMORY, "There is not enough memory"),
-    status(0xC000_0022, ERROR_ACCESS_DENIED, "Access is denied"),
-    status(0xC000_0023, ERROR_INSUFFICIENT_BUFFER, "The buffer is too small"),
-    status(0xC000_0024, ERROR_INVALID_HANDLE, "The object has another type"),
-    status(0xC000_0030, ERROR_INVALID_PARAMETER, "The parameters do not go together"),
-    status(0xC000_0034, ERROR_FILE_NOT_FOUND, "The name was not found"),
-    status(0xC000_003C, ERROR_IO_DEVICE, "More data arrived than there was room for"),
-    status(0xC000_003E, ERROR_CRC, "The data is damaged"),
-    status(0xC000_0043, ERROR_SHARING_VIOLATION, "The address or object is in use by another"),
-    status(0xC000_0044, ERROR_NOT_ENOUGH_QUOTA, "The quota is used up"),
-    status(0xC000_009A, ERROR_NO_SYSTEM_RESOURCES, "The resources for the operation are used up"),
-    status(0xC000_009C, ERROR_CRC, "The device found damaged data"),
-    status(0xC000_009D, ERROR_DEVICE_NOT_CONNECTED, "The device is not connected"),
-    status(0xC000_00A3, ERROR_NOT_READY, "The device is not ready"),
-    status(0xC000_00B5, ERROR_SEM_TIMEOUT, "The operation timed out"),
-    status(0xC000_00BB, ERROR_NOT_SUPPORTED, "The request is not supported"),
-    status(0xC000_00BC, ERROR_REM_NOT_LIST, "The remote side does not listen"),
-    status(0xC000_00BD, ERROR_DUP_NAME, "The name is taken"),
-    status(0xC000_00BE, ERROR_BAD_NETPATH, "The network path was not found"),
-    status(0xC000_00BF, ERROR_NETWORK_BUSY, "The network is busy"),
-    status(0xC000_00C0, ERROR_DEV_NOT_EXIST, "The device does not exist any more"),
-    status(0xC000_00C2, ERROR_ADAP_HDW_ERR, "The network adapter failed"),
-    status(0xC000_00C4, ERROR_UNEXP_NET_ERR, "An unexpected network error occurred"),
-    status(0xC000_00C9, ERROR_NETNAME_DELETED, "The network name is gone"),
-    status(0xC000_00CC, ERROR_BAD_NET_NAME, "The network name was not found"),
-    status(0xC000_00E5, ERROR_INTERNAL_ERROR, "An internal error occurred"),
-    status(0xC000_00EF, ERROR_INVALID_PARAMETER, "The first parameter is wrong"),
-    status(0xC000_00F0, ERROR_INVALID_PARAMETER, "The second parameter is wrong"),
-    status(0xC000_00F1, ERROR_INVALID_PARAMETER, "The third parameter is wrong"),
-    status(0xC000_00F2, ERROR_INVALID_PARAMETER, "The fourth parameter is wrong"),
-    status(0xC000_00F3, ERROR_INVALID_PARAMETER, "The fifth parameter is wrong"),
-    status(0xC000_00F4, ERROR_INVALID_PARAMETER, "The sixth parameter is wrong"),
-    status(0xC000_00F5, ERROR_INVALID_PARAMETER, "The seventh parameter is wrong"),
-    status(0xC000_00F6, ERROR_INVALID_PARAMETER, "The eighth parameter is wrong"),
-    status(0xC000_00F7, ERROR_INVALID_PARAMETER, "The ninth parameter is wrong"),
-    status(0xC000_0120, ERROR_OPERATION_ABORTED, "The request was cancelled"),
-    status(0xC000_013B, ERROR_NETNAME_DELETED, "The connection was closed here"),
-    status(0xC000_013C, ERROR_NETNAME_DELETED, "The peer closed the connection"),
-    status(0xC000_013D, ERROR_REM_NOT_LIST, "The remote side failed the request"),
-    status(0xC000_013E, ERROR_UNEXP_NET_ERR, "The link failed"),
-    status(0xC000_013F, ERROR_UNEXP_NET_ERR, "The link timed out"),
-    status(0xC000_0140, ERROR_UNEXP_NET_ERR, "There is no such connection"),
-    status(0xC000_0141, ERROR_UNEXP_NET_ERR, "The address is not valid"),
-    status(0xC000_0184, ERROR_BAD_COMMAND, "The object is in the wrong state for the request"),
-    status(0xC000_0206, ERROR_INVALID_USER_BUFFER, "The buffer size is not valid"),
-    status(0xC000_0207, ERROR_INVALID_NETNAME, "A part of the address is not valid"),
-    status(0xC000_0208, ERROR_INVALID_NETNAME, "Too many wildcards in the address"),
-    status(0xC000_0209, ERROR_TOO_MANY_NAMES, "There are too many addresses"),
-    status(0xC000_020A, ERROR_DUP_NAME, "The address is taken"),
-    status(0xC000_020B, ERROR_NETNAME_DELETED, "The address was closed"),
-    status(0xC000_020C, ERROR_NETNAME_DELETED, "The connection was disconnected"),
-    status(0xC000_020D, ERROR_NETNAME_DELETED, "The connection was reset"),
-    status(0xC000_0225, ERROR_NOT_FOUND, "The object was not found"),
-    status(0xC000_0236, ERROR_CONNECTION_REFUSED, "The peer refused the connection"),
-    status(0xC000_0237, ERROR_GRACEFUL_DISCONNECT, "The connection was closed in good order"),
-    status(0xC000_0238, ERROR_ADDRESS_ALREADY_ASSOCIATED, "The local address is in use"),
-    status(0xC000_0239, ERROR_ADDRESS_NOT_ASSOCIATED, "No local address is bound yet"),
-    status(0xC000_023A, ERROR_CONNECTION_INVALID, "There is no connection"),
-    status(0xC000_023B, ERROR_CONNECTION_ACTIVE, "The connection is active already"),
-    status(0xC000_023C, ERROR_NETWORK_UNREACHABLE, "The network cannot be reached"),
-    status(0xC000_023D, ERROR_HOST_UNREACHABLE, "The host cannot be reached"),
-    status(0xC000_023E, ERROR_PROTOCOL_UNREACHABLE, "The host does not speak the protocol"),
-    status(0xC000_023F, ERROR_PORT_UNREACHABLE, "Nobody serves the port at the destination"),
-    status(0xC000_0240, ERROR_REQUEST_ABORTED, "The request was aborted"),
-    status(0xC000_0241, ERROR_CONNECTION_ABORTED, "The connection was aborted"),
-    status(0xC000_0246, ERROR_CONNECTION_COUNT_LIMIT, "No more connections are allowed"),
-    status(0xC000_02B6, ERROR_DEVICE_REMOVED, "The device was removed"),
+pub(super) const STATUSES: &[(u32, &str)] = &[
+    (0x0000_0000, "Success"),
+    (0x0000_0102, "The time allowed has passed"),
+    (0x0000_0103, "The operation is in progress"),
+    (0x8000_0005, "The data does not fit the buffer"),
+    (0x8000_0011, "The device is busy"),
+    (0x8000_001A, "There are no more entries"),
+    (0xC000_0001, "The operation failed"),
+    (0xC000_0002, "The operation is not implemented"),
+    (0xC000_0005, "The memory may not be accessed this way"),
+    (0xC000_0008, "The handle is not valid"),
+    (0xC000_000D, "A parameter is wrong"),
+    (0xC000_000E, "There is no such device"),
+    (0xC000_0010, "The request is not valid for the device"),
+    (0xC000_0011, "The end of the file was reached"),
+    (0xC000_0017, "There is not enough memory"),
+    (0xC000_0022, "Access is denied"),
+    (0xC000_0023, "The buffer is too small"),
+    (0xC000_0024, "The object has another type"),
+    (0xC000_0030, "The parameters do not go together"),
+    (0xC000_0034, "The name was not found"),
+    (0xC000_003C, "More data arrived than there was room for"),
+    (0xC000_003E, "The data is damaged"),
+    (0xC000_0043, "The address or object is in use by another"),
+    (0xC000_0044, "The quota is used up"),
+    (0xC000_009A, "The resources for the operation are used up"),
+    (0xC000_009C, "The device found damaged data"),
+    (0xC000_009D, "The device is not connected"),
+    (0xC000_00A3, "The device is not ready"),
+    (0xC000_00B5, "The operation timed out"),
+    (0xC000_00BB, "The request is not supported"),
+    (0xC000_00BC, "The remote side does not listen"),
+    (0xC000_00BD, "The name is taken"),
+    (0xC000_00BE, "The network path was not found"),
+    (0xC000_00BF, "The network is busy"),
+    (0xC000_00C0, "The device does not exist any more"),
+    (0xC000_00C2, "The network adapter failed"),
+    (0xC000_00C4, "An unexpected network error occurred"),
+    (0xC000_00C9, "The network name is gone"),
+    (0xC000_00CC, "The network name was not found"),
+    (0xC000_00E5, "An internal error occurred"),
+    (0xC000_00EF, "The first parameter is wrong"),
+    (0xC000_00F0, "The second parameter is wrong"),
+    (0xC000_00F1, "The third parameter is wrong"),
+    (0xC000_00F2, "The fourth parameter is wrong"),
+    (0xC000_00F3, "The fifth parameter is wrong"),
+    (0xC000_00F4, "The sixth parameter is wrong"),
+    (0xC000_00F5, "The seventh parameter is wrong"),
+    (0xC000_00F6, "The eighth parameter is wrong"),
+    (0xC000_00F7, "The ninth parameter is wrong"),
+    (0xC000_0120, "The request was cancelled"),
+    (0xC000_013B, "The connection was closed here"),
+    (0xC000_013C, "The peer closed the connection"),
+    (0xC000_013D, "The remote side failed the request"),
+    (0xC000_013E, "The link failed"),
+    (0xC000_013F, "The link timed out"),
+    (0xC000_0140, "There is no such connection"),
+    (0xC000_0141, "The address is not valid"),
+    (0xC000_0184, "The object is in the wrong state for the request"),
+    (0xC000_0206, "The buffer size is not valid"),
+    (0xC000_0207, "A part of the address is not valid"),
+    (0xC000_0208, "Too many wildcards in the address"),
+    (0xC000_0209, "There are too many addresses"),
+    (0xC000_020A, "The address is taken"),
+    (0xC000_020B, "The address was closed"),
+    (0xC000_020C, "The connection was disconnected"),
+    (0xC000_020D, "The connection was reset"),
+    (0xC000_0225, "The object was not found"),
+    (0xC000_0236, "The peer refused the connection"),
+    (0xC000_0237, "The connection was closed in good order"),
+    (0xC000_0238, "The local address is in use"),
+    (0xC000_0239, "No local address is bound yet"),
+    (0xC000_023A, "There is no connection"),
+    (0xC000_023B, "The connection is active already"),
+    (0xC000_023C, "The network cannot be reached"),
+    (0xC000_023D, "The host cannot be reached"),
+    (0xC000_023E, "The host does not speak the protocol"),
+    (0xC000_023F, "Nobody serves the port at the destination"),
+    (0xC000_0240, "The request was aborted"),
+    (0xC000_0241, "The connection was aborted"),
+    (0xC000_0246, "No more connections are allowed"),
+    (0xC000_02B6, "The device was removed"),
 ];
 
-/// The entry of an NTSTATUS.
-pub(crate) fn find(status: u32) -> Option<&'static Status> {
-    STATUSES.binary_search_by_key(&status, |entry| entry.value).ok().map(|index| &STATUSES[index])
+/// The text of an NTSTATUS.
+pub(super) fn text(status: u32) -> Option<&'static str> {
+    STATUSES.binary_search_by_key(&status, |entry| entry.0).ok().map(|index| STATUSES[index].1)
 }
 
-/// The Win32 error that an NTSTATUS stands for, as `RtlNtStatusToDosError` gives it.
-///
-/// A status that wraps a Win32 error (facility 7) gives that error; an unknown one `ERROR_MR_MID_NOT_FOUND`.
-pub fn nt_to_win32(status: i32) -> u32 {
-    let status = status as u32;
-    match find(status) {
-        Some(entry) => entry.win32,
-        None if matches!(status >> 16, 0xC007 | 0x8007 | 0xC001 | 0x8001) => status & 0xFFFF,
-        None => ERROR_MR_MID_NOT_FOUND,
-    }
-}
-
-/// The Win32 error nearest to an errno.
+/// The Win32 error that corresponds to an errno.
 pub fn errno_to_win32(errno: i32) -> u32 {
     match errno {
         0 => ERROR_SUCCESS,
@@ -135,7 +112,7 @@ pub fn errno_to_win32(errno: i32) -> u32 {
         libc::EPIPE => ERROR_BROKEN_PIPE,
         libc::ENOSYS => ERROR_CALL_NOT_IMPLEMENTED,
         libc::EOPNOTSUPP => ERROR_NOT_SUPPORTED,
-        libc::EAGAIN => ERROR_NO_SYSTEM_RESOURCES,
+        libc::EAGAIN | libc::ENOBUFS => ERROR_NO_SYSTEM_RESOURCES,
         libc::EIO => ERROR_IO_DEVICE,
         libc::ECANCELED => ERROR_OPERATION_ABORTED,
         libc::ETIMEDOUT => ERROR_SEM_TIMEOUT,
@@ -145,6 +122,11 @@ pub fn errno_to_win32(errno: i32) -> u32 {
         libc::EADDRINUSE => ERROR_ADDRESS_ALREADY_ASSOCIATED,
         _ => ERROR_GEN_FAILURE,
     }
+}
+
+/// The Win32 error of a failed system call.
+pub(crate) fn io_to_win32(error: &std::io::Error) -> u32 {
+    errno_to_win32(error.raw_os_error().unwrap_or(libc::ENOMEM))
 }
 
 /// The Winsock error of a socket call's errno.
@@ -193,38 +175,6 @@ mod tests {
 
     #[test]
     fn statuses_are_sorted_for_the_search() {
-        assert!(STATUSES.is_sorted_by(|a, b| a.value < b.value));
-    }
-
-    #[test]
-    fn known_statuses_map_to_their_win32_error() {
-        for (status, error) in [
-            (0x0000_0000u32, 0),
-            (0x0000_0103, 997),
-            (0x8000_0005, 234),
-            (0x8000_001A, 18),
-            (0xC000_000D, 87),
-            (0xC000_0043, 32),
-            (0xC000_00B5, 121),
-            (0xC000_00F7, 87),
-            (0xC000_0120, 995),
-            (0xC000_020C, 64),
-            (0xC000_0236, 1225),
-            (0xC000_0241, 1236),
-        ] {
-            assert_eq!(nt_to_win32(status as i32), error, "{status:#x}");
-        }
-    }
-
-    #[test]
-    fn no_status_maps_to_the_wait_timeout() {
-        // A failed packet must be told from an empty port by the last error alone.
-        assert!(STATUSES.iter().all(|entry| entry.win32 != WAIT_TIMEOUT));
-    }
-
-    #[test]
-    fn wrapped_and_unknown_statuses() {
-        assert_eq!(nt_to_win32(0xC007_0005u32 as i32), 5);
-        assert_eq!(nt_to_win32(0xC0FF_1234u32 as i32), ERROR_MR_MID_NOT_FOUND);
+        assert!(STATUSES.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

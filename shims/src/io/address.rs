@@ -1,32 +1,64 @@
-//! Threads that wait for something at a certain address.
+//! Threads and tasks that wait for an address, such as that of an `OVERLAPPED`.
 //!
-//! The address is only a name: what lies there may be gone when its waiters are woken.
+//! The address is only a key: the memory may be freed when its waiters are woken.
 
 use super::parker::Parker;
 use super::sync::{Arc, AtomicUsize, Lock, Ordering, fence};
+use std::task::Waker;
 
+#[derive(Default)]
 pub(crate) struct AddressWaiters {
+    /// The number of waiting threads and tasks.
     count: AtomicUsize,
     list: Lock<Vec<(usize, Arc<Parker>)>>,
+    /// Tasks of asynchronous Rust programs. Each is woken once.
+    tasks: Lock<Vec<(usize, Waker)>>,
 }
 
 impl AddressWaiters {
-    pub(crate) const fn new() -> AddressWaiters {
-        AddressWaiters { count: AtomicUsize::new(0), list: Lock::new(Vec::new()) }
-    }
-
-    /// Wakes the threads that wait at `address`, after what they wait for was published there.
+    /// Wakes the threads that wait for `address`, after their result was published.
     pub(crate) fn wake(&self, address: usize) {
         // Pairs with the fence in `register`: either this sees the waiter, or the waiter sees the result.
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::Relaxed) > 0 {
             let list = self.list.lock();
             list.iter().filter(|(other, _)| *other == address).for_each(|(_, parker)| parker.wake());
+            drop(list);
+            self.wake_tasks(address);
         }
     }
 
-    /// Lets the thread that `parker` belongs to be woken for `address`, as long as the result lives. It must look for what
-    /// it waits for afterwards.
+    /// Wakes the tasks that wait for `address`, without holding a lock: a waker may run any code.
+    fn wake_tasks(&self, address: usize) {
+        let woken = self.take_tasks(address);
+        woken.into_iter().for_each(|(_, task)| task.wake());
+    }
+
+    fn take_tasks(&self, address: usize) -> Vec<(usize, Waker)> {
+        let mut tasks = self.tasks.lock();
+        let taken: Vec<_> = tasks.extract_if(.., |(other, _)| *other == address).collect();
+        self.count.fetch_sub(taken.len(), Ordering::Relaxed);
+        taken
+    }
+
+    /// Registers `task` to be woken once for `address`, in place of earlier tasks. The caller must check its condition
+    /// afterwards.
+    pub(crate) fn register_task(&self, address: usize, task: &Waker) {
+        // Dropping and cloning wakers may run any code, so it is done without the lock.
+        let (before, task) = (self.take_tasks(address), task.clone());
+        self.tasks.lock().push((address, task));
+        self.count.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        drop(before);
+    }
+
+    /// Removes the tasks of `address`.
+    pub(crate) fn forget_tasks(&self, address: usize) {
+        drop(self.take_tasks(address));
+    }
+
+    /// Registers the thread of `parker` to be woken for `address` until the result is dropped. The caller must check its
+    /// condition afterwards.
     #[inline]
     pub(crate) fn register<'a>(&'a self, address: usize, parker: &'a Arc<Parker>) -> Registered<'a> {
         self.list.lock().push((address, parker.clone()));

@@ -1,6 +1,6 @@
-//! `OVERLAPPED` and the NTSTATUS values that the I/O core itself produces.
+//! `OVERLAPPED`, and the NTSTATUS values that the I/O core itself uses.
 
-use crate::object::RawHandle;
+use crate::handle::RawHandle;
 use std::sync::atomic::AtomicUsize;
 
 /// NTSTATUS: success.
@@ -18,7 +18,7 @@ pub struct Overlapped {
     pub internal: AtomicUsize,
     /// `InternalHigh`: the number of bytes transferred.
     pub internal_high: AtomicUsize,
-    /// `Offset` and `OffsetHigh` (or `Pointer`): never looked at.
+    /// `Offset` and `OffsetHigh` (or `Pointer`): ignored.
     pub offset: u64,
     /// `hEvent`: an event to set at completion, or `NULL`; a set low-order bit means no completion packet.
     pub event: RawHandle,

@@ -1,15 +1,14 @@
-//! How a thread sleeps: on a futex, or in the epoll set of a poller that it leads.
+//! How a thread sleeps: on a futex, or in the epoll set of a poller that it leads, until that is kicked.
 //!
 //! A parker is a binary semaphore with one owner. Whoever changes what the owner waits for calls
 //! [`Parker::wake`]; the owner re-examines its condition after every return from a sleep. The token that `wake`
 //! leaves behind makes the order of the two irrelevant.
 
-use super::poller::Poller;
 use super::spin::{self, Spinner};
 use super::sync::{Arc, AtomicU32, Lock, Ordering, Weak, thread_local};
-use super::sys::{Deadline, futex_wait, futex_wake};
+use super::sys::{Deadline, EventFd, futex_wait, futex_wake};
 
-/// Awake, or about to look whether it may sleep.
+/// Awake, or about to check whether to sleep.
 const EMPTY: u32 = 0;
 /// Woken: the next sleep returns at once.
 const NOTIFIED: u32 = 1;
@@ -22,22 +21,27 @@ pub(crate) struct Parker {
     state: AtomicU32,
     /// Whether the owner spins before it sleeps.
     pub(crate) spinner: Spinner,
-    /// The poller that the owner leads, or led last.
-    led: Lock<Weak<Poller>>,
+    /// The kick of the epoll set in which the owner sleeps, or slept last.
+    kick: Lock<Weak<EventFd>>,
 }
 
 thread_local! {
-    static CURRENT: Arc<Parker> = Arc::new(Parker::new());
+    static CURRENT: Arc<Parker> = Parker::new();
 }
 
 impl Parker {
-    fn new() -> Parker {
-        Parker { state: AtomicU32::new(EMPTY), spinner: Spinner::default(), led: Lock::new(Weak::new()) }
+    /// A parker that no thread owns yet.
+    pub(crate) fn new() -> Arc<Parker> {
+        Arc::new(Parker {
+            state: AtomicU32::new(EMPTY),
+            spinner: Spinner::default(),
+            kick: Lock::new(Weak::new()),
+        })
     }
 
-    /// The calling thread's parker. (While the thread's locals are being destroyed: a temporary one.)
+    /// The calling thread's parker. (While its thread-locals are being destroyed, a temporary one.)
     pub(crate) fn current() -> Arc<Parker> {
-        CURRENT.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Parker::new()))
+        CURRENT.try_with(Arc::clone).unwrap_or_else(|_| Parker::new())
     }
 
     /// Runs `body` with the calling thread's parker.
@@ -54,25 +58,25 @@ impl Parker {
     pub(crate) fn wake(&self) {
         match self.state.swap(NOTIFIED, Ordering::AcqRel) {
             IN_FUTEX => futex_wake(&self.state),
-            // Should the owner have left that poller meanwhile, the kick is spurious, which is harmless.
+            // If the owner has left that set meanwhile, the kick is spurious, which is harmless.
             IN_EPOLL => {
-                let led = self.led.lock().upgrade();
-                if let Some(poller) = led {
-                    poller.kick();
+                let kick = self.kick.lock().upgrade();
+                if let Some(kick) = kick {
+                    kick.set();
                 }
             }
             _ => {}
         }
     }
 
-    /// Uses up a token from before: what came with it, the owner looks at next. Only the owner may call this.
+    /// Consumes an earlier token. The owner checks its condition next. Only for the owner.
     pub(crate) fn look_now(&self) {
         if self.state.load(Ordering::Relaxed) == NOTIFIED {
             self.state.swap(EMPTY, Ordering::Acquire);
         }
     }
 
-    /// Sleeps until woken or the deadline. Only the owner may call this.
+    /// Sleeps until woken or the deadline. Only for the owner.
     pub(crate) fn park(&self, deadline: Deadline) {
         let woken = || (self.state.load(Ordering::Relaxed) == NOTIFIED).then_some(());
         self.spinner.spin(spin::LONG, woken);
@@ -84,13 +88,12 @@ impl Parker {
         }
     }
 
-    /// Runs `sleep`, which sleeps in the epoll set of `poller` and returns when that is kicked. Only the owner
-    /// may call this.
-    pub(crate) fn park_leading(&self, poller: &Arc<Poller>, sleep: impl FnOnce()) {
+    /// Runs `sleep`, which sleeps in an epoll set and returns when `kick` is set. Only for the owner.
+    pub(crate) fn park_in_epoll(&self, kick: &Arc<EventFd>, sleep: impl FnOnce()) {
         {
-            let mut led = self.led.lock();
-            if !std::ptr::eq(led.as_ptr(), Arc::as_ptr(poller)) {
-                *led = Arc::downgrade(poller);
+            let mut last = self.kick.lock();
+            if !std::ptr::eq(last.as_ptr(), Arc::as_ptr(kick)) {
+                *last = Arc::downgrade(kick);
             }
         }
         if self.fall_asleep(IN_EPOLL) {
@@ -99,7 +102,7 @@ impl Parker {
         }
     }
 
-    /// Announces a sleep, unless a token is there, which is then used up.
+    /// Announces a sleep, unless there is a token, which is then consumed.
     fn fall_asleep(&self, how: u32) -> bool {
         if self.state.compare_exchange(EMPTY, how, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return true;

@@ -1,30 +1,43 @@
-//! Threadless progress: threads that wait watch the sources themselves.
+//! Progress without a thread of its own: waiting threads watch the sources themselves.
 //!
-//! Of the threads that wait on one poller, one leads: it sleeps in `epoll_wait` and serves what becomes ready,
-//! for everybody. The others, its followers, sleep on futexes until their condition comes true or the lead falls to them.
+//! One of the threads that wait on a poller leads: it sleeps in `epoll_wait` and serves ready sources for all. The others, the
+//! followers, sleep on futexes until their condition is true or they take over the lead.
 //!
-//! Whoever would lead tries to, and if in vain, joins the followers and tries once more; whoever gives up the lead looks
-//! for followers afterwards. So one of the two sees the other.
+//! A thread that fails to take the lead joins the followers and tries once more; a thread that gives up the lead looks for
+//! followers afterwards. So one of the two sees the other.
 
-use super::background::{self, NOT_ADOPTED};
 use super::parker::Parker;
-use super::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Lock, Ordering};
+use super::sync::{Arc, AtomicBool, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, Epoll, Ready};
+use super::unattended::{self, Watcher};
+use crate::cancellation::put_off;
 use std::io;
 use std::os::fd::RawFd;
 
+const EPOLLIN: u32 = libc::EPOLLIN as u32;
+const EPOLLET: u32 = libc::EPOLLET as u32;
+
 /// Something with a file descriptor whose readiness means progress for requests.
 pub trait Source: Send + Sync {
-    /// The descriptor became readable: take from it without blocking and complete requests. Called again while it
-    /// stays readable.
+    /// The descriptor is readable: reads from it without blocking and completes requests. Called again while it stays readable.
     ///
-    /// May run on several threads at once, and may find nothing to do. It must not wait for a request itself.
+    /// May run on several threads at a time, and may find nothing to do. It must not wait for a request.
     fn ready(&self);
 
-    /// Whether one call of [`ready`](Self::ready) for each arrival will do, however much of them it takes. To have it called
-    /// while something is left costs every wait a second look at the descriptor.
+    /// Whether edge-triggered calls of [`ready`](Self::ready) suffice. Level-triggered ones cost every wait a second look at the
+    /// descriptor.
     fn needs_each_once(&self) -> bool {
         false
+    }
+
+    /// The epoll events to watch for.
+    fn events(&self) -> u32 {
+        EPOLLIN | if self.needs_each_once() { EPOLLET } else { 0 }
+    }
+
+    /// As [`ready`](Self::ready), with the events that occurred.
+    fn ready_for(&self, _events: u32) {
+        self.ready();
     }
 }
 
@@ -34,59 +47,54 @@ pub(crate) struct Poller {
     sources: Lock<Sources>,
     /// A thread leads.
     led: AtomicBool,
-    /// What the leader sleeps for, or is about to, if only a kick wakes it; see [`Poller::rouse`]. 0 if it does not.
-    sleeping_for: AtomicUsize,
-    /// Those who wait without leading, oldest first, and how many they are.
+    /// The followers, oldest first, and their number.
     followers: Lock<Vec<Arc<Parker>>>,
     following: AtomicUsize,
-    /// How many sources there are. Without any there is nothing to lead, and a futex is cheaper than epoll.
+    /// The number of sources. Without any there is no leader, as a futex is cheaper than epoll.
     count: AtomicUsize,
-    /// Counts the looks that threads take, so that the background thread sees which files are attended.
+    /// Counts the polls of threads, so that the background thread sees which pollers are attended.
     looks: AtomicUsize,
-    /// How many threads wait in a poller over this one.
+    /// The number of threads that wait in a poller over this one.
     guests: AtomicUsize,
-    /// The program sleeps in a poll loop of its own on what this poller completes: a mere look from it must not
-    /// send the background thread away.
+    /// The program has a descriptor of this poller. Its loop may sleep, so one poll does not mean that the poller is watched.
     watched_outside: AtomicBool,
-    /// The key under which the background thread watches this poller, if it does.
-    pub(crate) adopted: AtomicU64,
+    /// The background thread watches this poller.
+    pub(crate) adopted: AtomicBool,
 }
 
-/// Sources by their keys, in order.
+/// A source in a poller.
+struct Entry {
+    fd: RawFd,
+    source: Arc<dyn Source>,
+    /// How often it was added: a device's descriptors belong to each of its files, and files share a port's poller.
+    additions: usize,
+}
+
+/// Sources in the order of their descriptors.
 #[derive(Default)]
 struct Sources {
-    list: Vec<(u64, Arc<dyn Source>)>,
-    /// Where the last one was that had to be looked for: mostly it is that one again.
+    list: Vec<Entry>,
+    /// The index of the last look-up, which is often the next one, too.
     last: usize,
 }
 
 impl Sources {
-    fn find(&self, key: u64) -> Result<usize, usize> {
-        self.list.binary_search_by_key(&key, |(other, _)| *other)
+    fn find(&self, fd: RawFd) -> Result<usize, usize> {
+        self.list.binary_search_by_key(&fd, |entry| entry.fd)
     }
 
     #[inline]
-    fn get(&mut self, key: u64) -> Option<Arc<dyn Source>> {
+    fn get(&mut self, fd: RawFd) -> Option<Arc<dyn Source>> {
         match self.list.get(self.last) {
-            Some((other, source)) if *other == key => Some(source.clone()),
-            _ => self.look_for(key),
+            Some(entry) if entry.fd == fd => Some(entry.source.clone()),
+            _ => self.look_for(fd),
         }
     }
 
     #[inline(never)]
-    fn look_for(&mut self, key: u64) -> Option<Arc<dyn Source>> {
-        self.last = self.find(key).ok()?;
-        Some(self.list[self.last].1.clone())
-    }
-
-    fn insert(&mut self, key: u64, source: Arc<dyn Source>) {
-        if let Err(at) = self.find(key) {
-            self.list.insert(at, (key, source));
-        }
-    }
-
-    fn remove(&mut self, key: u64) -> Option<Arc<dyn Source>> {
-        self.find(key).ok().map(|at| self.list.remove(at).1)
+    fn look_for(&mut self, fd: RawFd) -> Option<Arc<dyn Source>> {
+        self.last = self.find(fd).ok()?;
+        Some(self.list[self.last].source.clone())
     }
 }
 
@@ -96,22 +104,21 @@ impl Poller {
             epoll: Epoll::new()?,
             sources: Lock::default(),
             led: AtomicBool::new(false),
-            sleeping_for: AtomicUsize::new(0),
             followers: Lock::default(),
             following: AtomicUsize::new(0),
             count: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
             watched_outside: AtomicBool::new(false),
-            adopted: AtomicU64::new(NOT_ADOPTED),
+            adopted: AtomicBool::new(false),
         }))
     }
 
     /// A poller over several, for one thread that waits for all of them.
     pub(crate) fn over(pollers: &[Arc<Poller>]) -> io::Result<Arc<Poller>> {
         let nest = Poller::new()?;
-        for (index, poller) in pollers.iter().enumerate() {
-            nest.add(poller.fd(), index as u64 + 1, Arc::new(Guest::new(poller)))?;
+        for poller in pollers {
+            nest.add(poller.fd(), Arc::new(Guest::new(poller)))?;
         }
         Ok(nest)
     }
@@ -121,68 +128,118 @@ impl Poller {
         self.epoll.fd()
     }
 
-    /// Watches `fd` under `key`, which must be unique in this poller for ever, and not [`Epoll::KICK`].
-    pub(crate) fn add(&self, fd: RawFd, key: u64, source: Arc<dyn Source>) -> io::Result<()> {
-        let once = source.needs_each_once();
-        self.sources.lock().insert(key, source);
-        if let Err(error) = self.epoll.watch(fd, key, once) {
-            self.sources.lock().remove(key);
-            return Err(error);
+    /// Watches `fd` until [`Poller::remove`] was called as often as this was.
+    ///
+    /// A descriptor is in the set once, however often it is added: the kernel refuses a second one, and each event is served
+    /// once.
+    pub(crate) fn add(&self, fd: RawFd, source: Arc<dyn Source>) -> io::Result<()> {
+        {
+            let mut sources = self.sources.lock();
+            match sources.find(fd) {
+                Ok(at) if Arc::ptr_eq(&sources.list[at].source, &source) => {
+                    sources.list[at].additions += 1;
+                    return Ok(());
+                }
+                Ok(_) => return Err(io::Error::from_raw_os_error(libc::EEXIST)),
+                // Under the lock, so that no thread serves or removes it before it is listed.
+                Err(at) => {
+                    self.epoll.watch(fd, fd as u64, source.events())?;
+                    sources.list.insert(at, Entry { fd, source, additions: 1 });
+                }
+            }
+            self.count.fetch_add(1, Ordering::SeqCst);
         }
-        self.count.fetch_add(1, Ordering::SeqCst);
-        if let Some(heir) = self.heir() {
-            heir.wake();
+        if let Some(next_leader) = self.next_leader() {
+            next_leader.wake();
         }
         Ok(())
     }
 
-    /// Undoes [`Poller::add`].
-    pub(crate) fn remove(&self, fd: RawFd, key: u64) {
-        let source = self.sources.lock().remove(key);
-        if source.is_some() {
+    /// Updates the watched events of `fd`.
+    pub(crate) fn watch_again(&self, fd: RawFd) -> io::Result<()> {
+        let sources = self.sources.lock();
+        match sources.find(fd) {
+            Ok(at) => self.epoll.watch_again(fd, fd as u64, sources.list[at].source.events()),
+            Err(_) => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        }
+    }
+
+    /// Undoes one [`Poller::add`].
+    pub(crate) fn remove(&self, fd: RawFd) {
+        let removed = {
+            let mut sources = self.sources.lock();
+            let Ok(at) = sources.find(fd) else { return };
+            sources.list[at].additions -= 1;
+            if sources.list[at].additions > 0 {
+                return;
+            }
             self.epoll.unwatch(fd);
             self.count.fetch_sub(1, Ordering::SeqCst);
-        }
+            sources.list.remove(at)
+        };
+        // The source may be dropped here, so without the lock.
+        drop(removed);
     }
 
     /// Serves what is ready now.
     pub(crate) fn poll(&self) {
         if !self.watched_outside.load(Ordering::Relaxed) {
-            self.attend();
+            self.count_look();
         }
         self.serve_ready();
     }
 
-    /// Like [`Poller::poll`], but does not count as somebody's attention.
+    /// Like [`Poller::poll`], but is not counted as attendance.
     pub(crate) fn serve_ready(&self) {
         let mut ready = Ready::new();
         self.epoll.poll(&mut ready);
-        // A kick that came after its addressee had gone must not keep the set readable for ever. A leader's own is left to it.
+        // A kick for a thread that has left must not keep the set readable for ever. A leader's own is left to the leader.
         if self.serve(&ready)
             && let Some(_lead) = self.take_lead()
         {
-            self.epoll.drain_kick();
+            self.epoll.kick().clear();
         }
     }
 
-    /// Waits, serving sources, until `done` gives an answer; `None` when the deadline comes first.
-    pub(crate) fn wait<R>(
-        self: &Arc<Self>,
-        deadline: Deadline,
-        done: impl FnMut() -> Option<R>,
-    ) -> Option<R> {
-        Parker::with(|parker| self.wait_as(parker, deadline, done))
+    /// Serves until nothing is ready, for an edge-triggered poll loop.
+    pub(crate) fn serve_all(&self) {
+        loop {
+            let mut ready = Ready::new();
+            self.epoll.poll(&mut ready);
+            if self.serve(&ready)
+                && let Some(_lead) = self.take_lead()
+            {
+                self.epoll.kick().clear();
+            }
+            // A leader's kick stays; nothing else is left then.
+            if ready.found().all(|(key, _)| key == Epoll::KICK) {
+                return;
+            }
+        }
     }
 
-    /// Like [`Poller::wait`], for the thread that `parker` belongs to.
+    /// A poll loop of the program attends to the sources until [`Poller::left_by_poll_loop`].
+    pub(crate) fn watched_by_poll_loop(&self) {
+        self.guests.fetch_add(1, Ordering::SeqCst);
+        self.count_look();
+    }
+
+    /// Undoes one [`Poller::watched_by_poll_loop`].
+    pub(crate) fn left_by_poll_loop(&self) {
+        self.guests.fetch_sub(1, Ordering::SeqCst);
+        unattended::left_alone();
+    }
+
+    /// Waits, serving sources, until `done` gives an answer; `None` when the deadline comes first. `parker` is the calling
+    /// thread's: whoever changes what `done` looks at wakes it.
     #[inline]
-    pub(crate) fn wait_as<R>(
-        self: &Arc<Self>,
+    pub(crate) fn wait<R>(
+        &self,
         parker: &Arc<Parker>,
         deadline: Deadline,
         mut done: impl FnMut() -> Option<R>,
     ) -> Option<R> {
-        // Mostly that of the thread's own last wait, in which it served itself.
+        // In most cases the result is that of the thread's own last turn.
         parker.look_now();
         let mut seat = Seat::Outside;
         loop {
@@ -200,73 +257,27 @@ impl Poller {
         }
     }
 
-    /// Like [`Poller::wait`], as the leader, which nobody can wake but by [`Poller::rouse`]: so nobody has to know who it is.
-    /// `what` names what it waits for, an address that something lies at. `None` if there is nothing to lead, or the lead is
-    /// another thread's.
-    #[inline]
-    pub(crate) fn wait_leading<R>(
-        &self,
-        what: usize,
-        deadline: Deadline,
-        mut done: impl FnMut() -> Option<R>,
-    ) -> Option<Option<R>> {
-        let _lead = self.take_lead()?;
-        loop {
-            self.attend();
-            // Pairs with the fence before `rouse`: either this thread sees what has been published, or it is seen.
-            self.sleeping_for.swap(what, Ordering::SeqCst);
-            let answer = done();
-            if answer.is_some() {
-                self.sleeping_for.store(0, Ordering::Relaxed);
-                return Some(answer);
-            }
-            let mut ready = Ready::new();
-            self.epoll.wait(&mut ready, deadline);
-            self.sleeping_for.store(0, Ordering::Relaxed);
-            self.serve_led(&ready);
-            let answer = done();
-            if answer.is_some() || deadline.passed() {
-                return Some(answer);
-            }
-        }
-    }
-
-    /// Wakes the thread that waits for `what` in [`Poller::wait_leading`], if one does, after something was published that it
-    /// may be waiting for. A fence must be between the two.
-    #[inline]
-    pub(crate) fn rouse(&self, what: usize) {
-        if self.sleeping_for.load(Ordering::Relaxed) == what {
-            self.kick();
-        }
-    }
-
-    fn lead(self: &Arc<Self>, parker: &Parker, deadline: Deadline) {
-        self.attend();
+    fn lead(&self, parker: &Parker, deadline: Deadline) {
+        self.count_look();
         let mut ready = Ready::new();
-        parker.park_leading(self, || self.epoll.wait(&mut ready, deadline));
-        self.serve_led(&ready);
-    }
-
-    /// Serves what the leader has found ready.
-    #[inline(always)]
-    fn serve_led(&self, ready: &Ready) {
-        if self.serve(ready) {
-            self.epoll.drain_kick();
+        parker.park_in_epoll(self.epoll.kick(), || self.epoll.wait(&mut ready, deadline));
+        if self.serve(&ready) {
+            self.epoll.kick().clear();
         }
     }
 
-    /// Serves what is ready. Says whether there was a kick.
+    /// Serves what is ready. Returns whether there was a kick.
     #[inline(always)]
     fn serve(&self, ready: &Ready) -> bool {
         let mut kicked = false;
-        for key in ready.keys() {
+        for (key, events) in ready.found() {
             if key == Epoll::KICK {
                 kicked = true;
                 continue;
             }
-            let source = self.sources.lock().get(key);
+            let source = self.sources.lock().get(key as RawFd);
             if let Some(source) = source {
-                source.ready();
+                put_off(|| source.ready_for(events));
             }
         }
         kicked
@@ -277,17 +288,21 @@ impl Poller {
         self.watched_outside.store(true, Ordering::Relaxed);
     }
 
-    /// Brings the leader out of its sleep.
-    pub(crate) fn kick(&self) {
-        self.epoll.kick();
-    }
-
-    /// A thread looks after the sources now, so the background thread need not.
-    fn attend(&self) {
+    /// A thread attends to the sources now, so the background thread need not.
+    fn count_look(&self) {
         self.looks.store(self.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         if self.is_adopted() {
-            background::take_back(self);
+            self.take_back();
         }
+    }
+
+    /// The background thread stops attending: a thread does so, or nothing is pending.
+    #[cold]
+    pub(crate) fn take_back(&self) {
+        if self.adopted.swap(false, Ordering::SeqCst) {
+            unattended::unwatch(self.fd());
+        }
+        unattended::left_alone();
     }
 
     /// Whether a thread watches the sources now.
@@ -297,7 +312,7 @@ impl Poller {
 
     /// Whether the background thread watches the sources.
     pub(crate) fn is_adopted(&self) -> bool {
-        self.adopted.load(Ordering::Relaxed) != NOT_ADOPTED
+        self.adopted.load(Ordering::Relaxed)
     }
 
     /// Whether there is anything to serve.
@@ -313,28 +328,34 @@ impl Poller {
         taken.then(|| Lead(self))
     }
 
-    /// The follower who should take the lead, if it is free and worth taking. The youngest: its cache is warm.
+    /// The follower that should take the lead, if it is free and worth taking: the youngest, whose cache is warm.
     #[inline]
-    fn heir(&self) -> Option<Arc<Parker>> {
-        if self.following.load(Ordering::SeqCst) == 0 { None } else { self.heir_of_many() }
+    fn next_leader(&self) -> Option<Arc<Parker>> {
+        if self.following.load(Ordering::SeqCst) == 0 { None } else { self.next_leader_of_many() }
     }
 
     #[inline(never)]
-    fn heir_of_many(&self) -> Option<Arc<Parker>> {
+    fn next_leader_of_many(&self) -> Option<Arc<Parker>> {
         let worth_taking = self.has_sources() && !self.led.load(Ordering::SeqCst);
         if worth_taking { self.followers.lock().last().cloned() } else { None }
     }
 
-    /// The count of looks so far.
+    /// The count of polls so far.
     pub(crate) fn looks(&self) -> usize {
         self.looks.load(Ordering::Relaxed)
+    }
+}
+
+impl Watcher for Poller {
+    fn unwatch(&self, fd: RawFd) {
+        self.remove(fd);
     }
 }
 
 impl Drop for Poller {
     fn drop(&mut self) {
         if self.is_adopted() {
-            background::take_back(self);
+            self.take_back();
         }
     }
 }
@@ -344,8 +365,7 @@ struct Guest(Arc<Poller>);
 
 impl Guest {
     fn new(poller: &Arc<Poller>) -> Guest {
-        poller.guests.fetch_add(1, Ordering::SeqCst);
-        poller.attend();
+        poller.watched_by_poll_loop();
         Guest(poller.clone())
     }
 }
@@ -358,21 +378,20 @@ impl Source for Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.0.guests.fetch_sub(1, Ordering::SeqCst);
-        background::left_alone();
+        self.0.left_by_poll_loop();
     }
 }
 
-/// The lead of a poller. Giving it up hands it on.
+/// The lead of a poller. Dropping it hands it on.
 struct Lead<'a>(&'a Poller);
 
 impl Drop for Lead<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.led.store(false, Ordering::SeqCst);
-        match self.0.heir() {
-            Some(heir) => heir.wake(),
-            None => background::left_alone(),
+        match self.0.next_leader() {
+            Some(next_leader) => next_leader.wake(),
+            None => unattended::left_alone(),
         }
     }
 }
@@ -396,9 +415,9 @@ impl Drop for Follower<'_> {
     fn drop(&mut self) {
         self.poller.followers.lock().retain(|other| !Arc::ptr_eq(other, self.parker));
         self.poller.following.fetch_sub(1, Ordering::SeqCst);
-        // This may have been the one that was woken to lead: then the next one is.
-        if let Some(heir) = self.poller.heir() {
-            heir.wake();
+        // If this thread was woken to lead, the next one must be woken in its place.
+        if let Some(next_leader) = self.poller.next_leader() {
+            next_leader.wake();
         }
     }
 }
@@ -411,7 +430,7 @@ enum Seat<'a> {
 }
 
 impl<'a> Seat<'a> {
-    /// Takes the lead if it is free, else queues up for it. Says whether the thread leads.
+    /// Takes the lead if it is free, else joins the followers. Returns whether the thread leads.
     #[inline]
     fn lead(&mut self, poller: &'a Poller, parker: &'a Arc<Parker>) -> bool {
         if let Seat::Leader(_) = self {

@@ -1,8 +1,7 @@
-//! Spinning before a sleep, for as long as it pays.
+//! Adaptive spinning before a sleep.
 //!
-//! A wake-up that comes soon costs a tenth of what it costs to put a thread to sleep and to wake it on another
-//! processor. Where the other side has no processor to run on meanwhile, or takes its time, spinning is but a waste; so
-//! each thread remembers how it went.
+//! Catching a wake-up while spinning costs a tenth of a sleep and a wake-up on another processor. If the other side has no
+//! processor to run on, or is slow, spinning is wasted; so each thread keeps a record of its success.
 
 use super::sync::{AtomicU32, Ordering};
 use super::sys::spin_until;
@@ -10,23 +9,23 @@ use std::time::Duration;
 
 /// While another thread, which runs, does next to nothing.
 pub(crate) const SHORT: Duration = Duration::from_micros(2);
-/// About what it takes until a thread runs that sleeps on another processor: so of two threads that hand work to and fro
-/// one catches the other awake.
+/// About the time to wake a thread on another processor, so that of two threads that pass work back and forth one catches the
+/// other awake.
 pub(crate) const LONG: Duration = Duration::from_micros(20);
-/// So many sleeps go by without spinning at most.
+/// The most sleeps without spinning in a row.
 pub(crate) const MOST: u32 = 4095;
 
-/// How spinning has gone for one thread, which alone uses this.
+/// The record of one thread, for that thread alone.
 #[derive(Default)]
 pub(crate) struct Spinner {
-    /// So many sleeps still go by without spinning.
+    /// The number of sleeps still to go without spinning.
     left_out: AtomicU32,
-    /// So many will after the next time in vain: twice as many each time.
+    /// The number of sleeps without spinning after the next failure; it doubles each time.
     next: AtomicU32,
 }
 
 impl Spinner {
-    /// Looks again and again, at most for so long, if that is promising.
+    /// Polls `done` for a limited time, if the record is promising.
     pub(crate) fn spin<R>(&self, how_long: Duration, look: impl FnMut() -> Option<R>) -> Option<R> {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {

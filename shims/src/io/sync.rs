@@ -1,13 +1,12 @@
-//! The synchronisation primitives below everything that blocks, in one place so that the model tests can put
-//! their own in front of the same code.
+//! The synchronisation primitives of all blocking code, in one place so that model tests can substitute their own.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Weak};
 pub(crate) use std::thread_local;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A mutex that a panic elsewhere does not poison: what it guards is consistent between statements.
+/// A mutex without poisoning: its data are consistent between statements.
 #[derive(Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

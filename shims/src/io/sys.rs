@@ -1,28 +1,32 @@
-//! The system calls that blocking is made of: epoll, eventfd and futex.
+//! The system calls of blocking: epoll, eventfd and futex. Waits do not use the C library's functions, which are cancellation
+//! points.
 
 pub(crate) use crate::futex::Deadline;
 
 use super::sync::AtomicU32;
+use super::threads::outside;
+use crate::cancellation::put_off;
 use crate::futex;
+use rustix::event::Timespec;
+use rustix::event::epoll;
 use std::cell::Cell;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
-use std::sync::OnceLock;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Sleeps while `word` holds `expected`, until a wake-up or the deadline; may return spuriously.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) {
-    futex::wait(word, expected, futex::ANYONE, deadline);
+    outside(|| futex::wait(word, expected, deadline));
 }
 
 /// Wakes one thread that sleeps on `word`.
 pub(crate) fn futex_wake(word: &AtomicU32) {
-    futex::wake(word, 1, futex::ANYONE);
+    futex::wake(word, 1);
 }
 
-/// Looks again and again without giving the processor up; but once on a machine that has only one.
+/// Polls without yielding the processor; only once on a machine with one processor.
 pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option<R>) -> Option<R> {
     static ALONE: OnceLock<bool> = OnceLock::new();
     if *ALONE
@@ -37,7 +41,7 @@ pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option
         if found.is_some() {
             return found;
         }
-        // At growing distances, for the other side's sake: it works on what is looked at.
+        // With growing pauses, as polling slows the thread that writes the cache line.
         (0..pause).for_each(|_| std::hint::spin_loop());
         if pause < 8 {
             pause *= 2;
@@ -47,14 +51,13 @@ pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option
     }
 }
 
-/// The kernel's number of the calling thread.
+/// The kernel's id of the calling thread.
 pub(crate) fn thread_id() -> u32 {
     thread_local! {
         static ID: Cell<u32> = const { Cell::new(0) };
     }
     if ID.get() == 0 {
-        // SAFETY: no memory is involved.
-        ID.set(unsafe { libc::gettid() } as u32);
+        ID.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     }
     ID.get()
 }
@@ -68,44 +71,61 @@ pub(crate) fn is_asleep(thread: u32) -> bool {
     }
 }
 
-fn own(fd: RawFd) -> io::Result<OwnedFd> {
+/// A descriptor whose close is not a cancellation point, unlike that of `OwnedFd`. It is the C library that closes it, too: so
+/// ThreadSanitizer knows that whoever gets the same number later has another one.
+struct Descriptor(ManuallyDrop<OwnedFd>);
+
+impl Descriptor {
+    fn new(fd: OwnedFd) -> Descriptor {
+        Descriptor(ManuallyDrop::new(fd))
+    }
+}
+
+/// A new descriptor from the C library. Its functions are used here, not direct system calls, so that tests can make them fail.
+fn new_descriptor(fd: RawFd) -> io::Result<Descriptor> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor just returned by the kernel, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: just made, and owned by nobody else.
+    Ok(Descriptor::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: it is closed nowhere else, and not used again.
+        put_off(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+    }
 }
 
 /// An eventfd used as a flag that epoll can see.
-pub(crate) struct EventFd(OwnedFd);
+pub(crate) struct EventFd(Descriptor);
 
 impl EventFd {
     pub(crate) fn new() -> io::Result<EventFd> {
         // SAFETY: no memory is involved.
-        own(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(EventFd)
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        Ok(EventFd(new_descriptor(fd)?))
     }
 
     pub(crate) fn set(&self) {
-        let one = 1u64;
-        // SAFETY: the buffer is eight valid bytes. It can only fail when the counter is full, that is: set.
-        unsafe { libc::write(self.fd(), (&raw const one).cast(), size_of::<u64>()) };
+        // Fails only if the counter is full, that is, set.
+        let _ = rustix::io::write(&*self.0.0, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: the buffer is eight valid bytes. It can only fail when the flag is clear already.
-        unsafe { libc::read(self.fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        // Fails only if the flag is clear.
+        let _ = rustix::io::read(&*self.0.0, &mut [0; size_of::<u64>()]);
     }
 
     pub(crate) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.0.0.as_raw_fd()
     }
 }
 
-/// What an [`Epoll`] found ready.
+/// The ready descriptors of an [`Epoll`].
 pub(crate) struct Ready {
-    events: [MaybeUninit<libc::epoll_event>; 16],
-    /// So many of them are there.
+    events: [MaybeUninit<epoll::Event>; 16],
+    /// Their number.
     len: usize,
 }
 
@@ -114,103 +134,92 @@ impl Ready {
         Ready { events: [const { MaybeUninit::uninit() }; 16], len: 0 }
     }
 
-    /// The keys of the ready descriptors.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
-        // SAFETY: the kernel has filled so many.
-        self.events[..self.len].iter().map(|event| unsafe { event.assume_init_ref() }.u64)
+    /// The keys of the ready descriptors, with their events.
+    pub(crate) fn found(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.events[..self.len].iter().map(|event| {
+            // SAFETY: the kernel has filled so many.
+            let event = unsafe { event.assume_init_ref() };
+            ({ event.data }.u64(), { event.flags }.bits())
+        })
     }
 }
 
 /// An epoll set with a built-in flag, the kick, that brings a thread out of [`Epoll::wait`].
 pub(crate) struct Epoll {
-    epoll: OwnedFd,
-    kick: EventFd,
+    epoll: Descriptor,
+    kick: Arc<EventFd>,
 }
 
 impl Epoll {
     /// The key under which the kick reports itself.
-    pub(crate) const KICK: u64 = 0;
+    pub(crate) const KICK: u64 = u64::MAX;
 
     pub(crate) fn new() -> io::Result<Epoll> {
         // SAFETY: no memory is involved.
-        let epoll = own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        let set = Epoll { epoll, kick: EventFd::new()? };
-        set.watch(set.kick.fd(), Epoll::KICK, false)?;
+        let epoll = new_descriptor(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        let set = Epoll { epoll, kick: Arc::new(EventFd::new()?) };
+        set.watch(set.kick.fd(), Epoll::KICK, libc::EPOLLIN as u32)?;
         Ok(set)
     }
 
     pub(crate) fn fd(&self) -> RawFd {
-        self.epoll.as_raw_fd()
+        self.epoll.0.as_raw_fd()
     }
 
-    /// Watches `fd`; `once`: reports each arrival once, not what is there again and again.
-    pub(crate) fn watch(&self, fd: RawFd, key: u64, once: bool) -> io::Result<()> {
-        let events = libc::EPOLLIN as u32 | if once { libc::EPOLLET as u32 } else { 0 };
+    /// Watches `fd` for `events`.
+    pub(crate) fn watch(&self, fd: RawFd, key: u64, events: u32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, key, events)
+    }
+
+    /// Changes the watched events of `fd`. Present ones are reported.
+    pub(crate) fn watch_again(&self, fd: RawFd, key: u64, events: u32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, key, events)
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, key: u64, events: u32) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: key };
-        // SAFETY: `event` is valid for the duration of the call.
-        match unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) } {
+        // SAFETY: reads the event. A descriptor that is closed is refused.
+        match unsafe { libc::epoll_ctl(self.fd(), operation, fd, &mut event) } {
             0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+            _ => Err(match io::Error::last_os_error() {
+                // ENOSPC here means the limit of max_user_watches (epoll(7)), not a full disk.
+                error if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    io::Error::from_raw_os_error(libc::ENOBUFS)
+                }
+                error => error,
+            }),
         }
     }
 
-    /// Stops watching `fd`. One that was closed before has left the set by itself.
+    /// Stops watching `fd`. A closed descriptor has left the set by itself.
     pub(crate) fn unwatch(&self, fd: RawFd) {
-        // SAFETY: removal takes no event.
-        unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        // SAFETY: used for this call alone. One that is not in the set is refused.
+        let _ = epoll::delete(&*self.epoll.0, unsafe { BorrowedFd::borrow_raw(fd) });
     }
 
     /// Sleeps until something is ready, the kick included, or the deadline; a signal ends it early.
     pub(crate) fn wait(&self, ready: &mut Ready, deadline: Deadline) {
-        // Rounded up, so that a wait never returns early.
-        let millis = |left: Duration| left.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(i32::MAX);
-        self.collect(ready, deadline.remaining().map_or(-1, millis));
-    }
-
-    /// Looks what is ready now.
-    pub(crate) fn poll(&self, ready: &mut Ready) {
-        self.collect(ready, 0);
-    }
-
-    fn collect(&self, ready: &mut Ready, timeout: i32) {
-        let (events, room) = (ready.events.as_mut_ptr(), ready.events.len());
-        // Not libc's function, which is a point where threads may be cancelled: that costs more than the rest of it, and
-        // our callers' frames cannot be unwound so.
-        // SAFETY: the buffer holds `room` events; no signal mask is given.
-        let found = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait,
-                self.fd(),
-                events,
-                room,
-                timeout,
-                ptr::null::<libc::sigset_t>(),
-                0,
-            )
+        // In whole milliseconds, for old kernels, rounded up so that a wait does not return early.
+        let timeout = |left: Duration| {
+            let millis = left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;
+            Timespec { tv_sec: millis / 1000, tv_nsec: (millis % 1000 * 1_000_000) as _ }
         };
-        ready.len = found.try_into().unwrap_or(0);
+        let timeout = deadline.remaining().map(timeout);
+        outside(|| self.collect(ready, timeout.as_ref()));
     }
 
-    pub(crate) fn kick(&self) {
-        self.kick.set();
+    /// Returns what is ready now.
+    pub(crate) fn poll(&self, ready: &mut Ready) {
+        self.collect(ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     }
 
-    pub(crate) fn drain_kick(&self) {
-        self.kick.clear();
+    fn collect(&self, ready: &mut Ready, timeout: Option<&Timespec>) {
+        ready.len =
+            epoll::wait(&*self.epoll.0, &mut ready.events, timeout).map_or(0, |(found, _)| found.len());
     }
-}
 
-/// Runs `start` with all signals blocked, for threads that inherit this and serve no signals of the program.
-pub fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> R {
-    // SAFETY: a signal set is plain data, for which zero is a valid value.
-    let (mut all, mut former): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
-    // SAFETY: both sets are valid for the duration of the calls.
-    unsafe {
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut former);
+    /// Setting it ends a sleep in the set.
+    pub(crate) fn kick(&self) -> &Arc<EventFd> {
+        &self.kick
     }
-    let result = start();
-    // SAFETY: as above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &former, std::ptr::null_mut()) };
-    result
 }

@@ -1,8 +1,8 @@
-//! Lists of objects that come and go, kept by somebody who must not keep them alive.
+//! Lists of weak references.
 
 use std::sync::{Arc, Weak};
 
-/// Objects in the order of their coming. Those that are gone leave no trace but some room.
+/// Weak references in the order of insertion. Dead ones are removed when the list is full.
 pub struct WeakList<T: ?Sized>(Vec<Weak<T>>);
 
 impl<T: ?Sized> Default for WeakList<T> {
@@ -12,8 +12,8 @@ impl<T: ?Sized> Default for WeakList<T> {
 }
 
 impl<T: ?Sized> WeakList<T> {
-    /// Adds an object. Takes constant time on average, as those that are gone are only looked for when the list is full,
-    /// and then half of it becomes free.
+    /// Adds an object, in amortised constant time: dead entries are removed only when the list is full, and it grows unless half
+    /// of it becomes free.
     pub fn add(&mut self, object: Weak<T>) {
         if self.0.len() == self.0.capacity() {
             self.0.retain(|object| object.strong_count() > 0);
@@ -22,7 +22,7 @@ impl<T: ?Sized> WeakList<T> {
         self.0.push(object);
     }
 
-    /// Those that are still there.
+    /// The objects that are alive.
     pub fn living(&self) -> Vec<Arc<T>> {
         self.0.iter().filter_map(Weak::upgrade).collect()
     }

@@ -23,6 +23,9 @@ pub extern "C" fn ndw__aligned_malloc(size: usize, alignment: usize) -> *mut c_v
 }
 
 /// `_aligned_free`.
+///
+/// # Safety
+/// `block` is NULL or a block of these functions that nobody uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw__aligned_free(block: *mut c_void) {
     // SAFETY: NULL or a block of this family by the function's contract.
@@ -30,6 +33,9 @@ pub unsafe extern "C" fn ndw__aligned_free(block: *mut c_void) {
 }
 
 /// `_aligned_realloc`: allocates for NULL, frees for size 0.
+///
+/// # Safety
+/// `block` is NULL or a block of these functions; nobody uses it any more unless the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw__aligned_realloc(
     block: *mut c_void,
@@ -37,18 +43,18 @@ pub unsafe extern "C" fn ndw__aligned_realloc(
     alignment: usize,
 ) -> *mut c_void {
     if !block.is_null() && size == 0 {
-        // SAFETY: the function's contract.
+        // SAFETY: a block of this family that nobody uses any more, as this function asks.
         unsafe { ndw__aligned_free(block) };
         return null_mut();
     }
     let new = ndw__aligned_malloc(size, alignment);
     if !block.is_null() && !new.is_null() {
-        // SAFETY: both blocks have the bytes that are copied; the old one is the caller's to free.
-        unsafe {
-            let kept = libc::malloc_usable_size(block).min(size);
-            std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), kept);
-            libc::free(block);
-        }
+        // SAFETY: a block of `malloc`'s that is not freed yet, as this function asks.
+        let old_size = unsafe { libc::malloc_usable_size(block) };
+        // SAFETY: two blocks, each of which has at least as many bytes as the smaller size.
+        unsafe { std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old_size.min(size)) };
+        // SAFETY: a block of `malloc`'s that nobody uses any more, as this function asks for when it succeeds.
+        unsafe { libc::free(block) };
     }
     new
 }

@@ -1,30 +1,29 @@
-//! `HeapAlloc` and its family, `LocalAlloc`: blocks of the C library's heap with a header in front.
+//! `HeapAlloc` and related functions: blocks of the C library's heap with a header in front.
 //!
-//! A private heap differs from the process heap in one thing: it knows its blocks, so that `HeapDestroy` can free
-//! them all.
+//! Unlike the process heap a private heap keeps a list of its blocks, so that `HeapDestroy` can free them.
 
-use super::{outcome, pointer};
+pub mod contents;
+pub mod local;
+
+use super::{outcome, page_size, pointer};
 use crate::error::*;
-use std::collections::{BTreeMap, HashSet};
+use parking_lot::ReentrantMutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `HEAP_ZERO_MEMORY`.
 pub const HEAP_ZERO_MEMORY: u32 = 0x8;
 /// `HEAP_REALLOC_IN_PLACE_ONLY`.
 pub const HEAP_REALLOC_IN_PLACE_ONLY: u32 = 0x10;
-/// `LMEM_ZEROINIT`.
-pub const LMEM_ZEROINIT: u32 = 0x40;
 
 /// The handle of a heap: an opaque number.
 pub type HeapHandle = usize;
 
 /// The process heap. Private heaps have higher numbers.
 const PROCESS_HEAP: HeapHandle = 0x10_0000;
-/// What `LocalAlloc` marks its blocks with; no heap has this number.
-const LOCAL: HeapHandle = 0x4C4F_4341;
 
-/// What stands in front of a block, and keeps its 16-byte alignment.
+/// The header of a block, which keeps its 16-byte alignment.
 #[repr(C, align(16))]
 struct Header {
     heap: HeapHandle,
@@ -33,12 +32,21 @@ struct Header {
 
 const HEADER: usize = size_of::<Header>();
 
+/// The overhead of a heap of fixed size, and of each block. Windows' varies with its version.
+const FIXED_OVERHEAD: usize = 0x800;
+const BLOCK_OVERHEAD: usize = 16;
+/// The largest block of a heap of a fixed size.
+const LARGEST_FIXED_BLOCK: usize = 0xF_F000;
+
 /// A private heap.
 struct Heap {
-    blocks: HashSet<usize>,
-    /// Bytes in use, and how many may be; 0 for no limit.
+    /// The addresses of its blocks, after their headers.
+    blocks: BTreeSet<usize>,
+    /// Bytes in use, and their limit.
     used: usize,
-    limit: usize,
+    limit: Option<usize>,
+    /// The lock of `HeapLock`.
+    lock: Arc<ReentrantMutex<()>>,
 }
 
 struct Heaps {
@@ -51,7 +59,7 @@ fn heaps() -> MutexGuard<'static, Heaps> {
     HEAPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `f` on a private heap; the process heap keeps no account and has nothing to run it on.
+/// Runs `f` on a private heap; does nothing for the process heap, which keeps no account.
 fn on_heap(handle: HeapHandle, f: impl FnOnce(&mut Heap) -> Result<(), u32>) -> Result<(), u32> {
     match handle {
         PROCESS_HEAP => Ok(()),
@@ -60,54 +68,78 @@ fn on_heap(handle: HeapHandle, f: impl FnOnce(&mut Heap) -> Result<(), u32>) -> 
 }
 
 impl Heap {
-    fn charge(&mut self, more: usize, less: usize) -> Result<(), u32> {
-        let used = (self.used - less).checked_add(more).ok_or(ERROR_NOT_ENOUGH_MEMORY)?;
-        if self.limit != 0 && used > self.limit {
+    /// Accounts for a block of `size` bytes, if the heap has room for it.
+    fn charge(&mut self, size: usize) -> Result<(), u32> {
+        let used = size
+            .checked_next_multiple_of(BLOCK_OVERHEAD)
+            .and_then(|size| self.used.checked_add(size)?.checked_add(BLOCK_OVERHEAD))
+            .ok_or(ERROR_NOT_ENOUGH_MEMORY)?;
+        if self.limit.is_some_and(|limit| used > limit || size > LARGEST_FIXED_BLOCK) {
             return Err(ERROR_NOT_ENOUGH_MEMORY);
         }
         self.used = used;
         Ok(())
+    }
+
+    /// Accounts for a freed block of `size` bytes.
+    fn discharge(&mut self, size: usize) {
+        self.used -= size.next_multiple_of(BLOCK_OVERHEAD) + BLOCK_OVERHEAD;
     }
 }
 
 /// A block with a header, from `malloc`.
 fn allocate_raw(heap: HeapHandle, size: usize, zero: bool) -> Result<*mut c_void, u32> {
     let total = size.checked_add(HEADER).ok_or(ERROR_NOT_ENOUGH_MEMORY)?;
-    // SAFETY: the header is written into a block that has room for it.
-    unsafe {
-        let block = if zero { libc::calloc(1, total) } else { libc::malloc(total) }.cast::<Header>();
-        if block.is_null() {
-            return Err(ERROR_NOT_ENOUGH_MEMORY);
-        }
-        block.write(Header { heap, size });
-        Ok(block.add(1).cast())
+    let block = if zero {
+        // SAFETY: takes numbers.
+        unsafe { libc::calloc(1, total) }
+    } else {
+        // SAFETY: takes a number.
+        unsafe { libc::malloc(total) }
+    };
+    let block = block.cast::<Header>();
+    if block.is_null() {
+        return Err(ERROR_NOT_ENOUGH_MEMORY);
     }
+    // SAFETY: not NULL, aligned by `malloc` for any type, and a header larger than what was asked for.
+    unsafe { block.write(Header { heap, size }) };
+    Ok(block.wrapping_add(1).cast())
 }
 
 /// The header of a block of this heap.
 ///
 /// # Safety
-/// `memory` came from [`allocate_raw`] and was not freed, or is NULL.
-unsafe fn header_of(memory: *mut c_void, heap: HeapHandle) -> Result<*mut Header, u32> {
+/// `memory` came from [`allocate_raw`] and was not freed, or is NULL; no other thread uses its header meanwhile.
+unsafe fn header_of<'a>(memory: *mut c_void, heap: HeapHandle) -> Result<&'a mut Header, u32> {
     if memory.is_null() {
         return Err(ERROR_INVALID_PARAMETER);
     }
-    // SAFETY: a header stands in front of every block.
-    unsafe {
-        let header = memory.cast::<Header>().sub(1);
-        if (*header).heap == heap { Ok(header) } else { Err(ERROR_INVALID_PARAMETER) }
-    }
+    // SAFETY: a header stands in front of every block, which only the block's owner uses.
+    let header = unsafe { &mut *memory.cast::<Header>().wrapping_sub(1) };
+    if header.heap == heap { Ok(header) } else { Err(ERROR_INVALID_PARAMETER) }
+}
+
+/// Frees a block. Its header is cleared first, so that a second free finds no heap in it.
+///
+/// # Safety
+/// `memory` came from [`allocate_raw`] for this heap, was not freed, and is not used any more.
+unsafe fn release(heap: HeapHandle, memory: *mut c_void) -> Result<(), u32> {
+    // SAFETY: a block that was not freed, as the caller promises.
+    unsafe { header_of(memory, heap) }?.heap = 0;
+    // SAFETY: the header is where the block from `malloc` begins.
+    unsafe { libc::free(memory.cast::<Header>().wrapping_sub(1).cast()) };
+    Ok(())
 }
 
 fn allocate(heap: HeapHandle, flags: u32, size: usize) -> Result<*mut c_void, u32> {
-    on_heap(heap, |heap| heap.charge(size, 0))?;
+    on_heap(heap, |heap| heap.charge(size))?;
     let memory = allocate_raw(heap, size, flags & HEAP_ZERO_MEMORY != 0);
-    on_heap(heap, |heap| match memory {
-        Ok(memory) => {
-            heap.blocks.insert(memory as usize);
-            Ok(())
+    on_heap(heap, |heap| {
+        match memory {
+            Ok(memory) => _ = heap.blocks.insert(memory as usize),
+            Err(_) => heap.discharge(size),
         }
-        Err(_) => heap.charge(0, size),
+        Ok(())
     })?;
     memory
 }
@@ -115,22 +147,21 @@ fn allocate(heap: HeapHandle, flags: u32, size: usize) -> Result<*mut c_void, u3
 /// # Safety
 /// As for [`header_of`].
 unsafe fn free(heap: HeapHandle, memory: *mut c_void) -> Result<(), u32> {
-    on_heap(heap, |_| Ok(()))?;
     if memory.is_null() {
         return Ok(());
     }
-    // SAFETY: the caller's block; its header is cleared so that a second free finds no heap in it.
-    unsafe {
-        let header = header_of(memory, heap)?;
-        let size = (*header).size;
-        on_heap(heap, |heap| match heap.blocks.remove(&(memory as usize)) {
-            true => heap.charge(0, size),
-            false => Err(ERROR_INVALID_PARAMETER),
-        })?;
-        (*header).heap = 0;
-        libc::free(header.cast());
-    }
-    Ok(())
+    on_heap(heap, |_| Ok(()))?;
+    // SAFETY: the caller says that the block is one of `allocate_raw`; only this copy of its size is used below.
+    let size = unsafe { header_of(memory, heap) }?.size;
+    on_heap(heap, |heap| match heap.blocks.remove(&(memory as usize)) {
+        true => {
+            heap.discharge(size);
+            Ok(())
+        }
+        false => Err(ERROR_INVALID_PARAMETER),
+    })?;
+    // SAFETY: it was in the heap's list until now, or the caller says so of the process heap; the caller does not use it again.
+    unsafe { release(heap, memory) }
 }
 
 /// # Safety
@@ -142,23 +173,29 @@ unsafe fn reallocate(
     size: usize,
 ) -> Result<*mut c_void, u32> {
     on_heap(heap, |_| Ok(()))?;
-    // SAFETY: the caller's block.
-    let old = unsafe { (*header_of(memory, heap)?).size };
+    if memory.is_null() {
+        // As on Windows, the last error is ERROR_SUCCESS.
+        return Err(ERROR_SUCCESS);
+    }
+    // SAFETY: the caller says that the block is one of `allocate_raw`, and lets nobody else at it during the call.
+    let header = unsafe { header_of(memory, heap) }?;
+    let old = header.size;
     if flags & HEAP_REALLOC_IN_PLACE_ONLY != 0 && size > old {
         return Err(ERROR_NOT_ENOUGH_MEMORY);
     }
     if flags & HEAP_REALLOC_IN_PLACE_ONLY != 0 {
-        on_heap(heap, |heap| heap.charge(size, old))?;
-        // SAFETY: as above; a smaller block stays where it is.
-        unsafe { (*header_of(memory, heap)?).size = size };
+        on_heap(heap, |heap| {
+            heap.discharge(old);
+            heap.charge(size)
+        })?;
+        header.size = size;
         return Ok(memory);
     }
     let new = allocate(heap, flags, size)?;
-    // SAFETY: both blocks are as large as the smaller size.
-    unsafe {
-        std::ptr::copy_nonoverlapping(memory.cast::<u8>(), new.cast::<u8>(), old.min(size));
-        free(heap, memory)?;
-    }
+    // SAFETY: two different blocks, the new one in no other hands yet, and both as large as the smaller size.
+    unsafe { std::ptr::copy_nonoverlapping(memory.cast::<u8>(), new.cast::<u8>(), old.min(size)) };
+    // SAFETY: the caller gives the block for the new one, and does not use it again.
+    unsafe { free(heap, memory) }?;
     Ok(new)
 }
 
@@ -168,24 +205,29 @@ pub extern "C" fn ndw_GetProcessHeap() -> HeapHandle {
     PROCESS_HEAP
 }
 
-/// `HeapCreate`: a maximum other than 0 limits the bytes in use.
+/// `HeapCreate`: a maximum other than 0 fixes the size, overhead included, and limits the size of a block.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_HeapCreate(_options: u32, _initial: usize, maximum: usize) -> HeapHandle {
+pub extern "C" fn ndw_HeapCreate(_options: u32, initial: usize, maximum: usize) -> HeapHandle {
     let mut heaps = heaps();
-    heaps.next += 0x10;
+    heaps.next += 0x1_0000;
     let handle = heaps.next;
-    heaps.live.insert(handle, Heap { blocks: HashSet::new(), used: 0, limit: maximum });
+    let fixed = maximum.max(initial).checked_next_multiple_of(page_size()).unwrap_or(usize::MAX);
+    let limit = (maximum != 0).then(|| fixed - FIXED_OVERHEAD);
+    heaps.live.insert(handle, Heap { blocks: BTreeSet::new(), used: 0, limit, lock: Arc::default() });
     handle
 }
 
 /// `HeapDestroy`: frees every block of the heap. The process heap stays.
+///
+/// # Safety
+/// Nobody uses the blocks of the heap any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_HeapDestroy(heap: HeapHandle) -> i32 {
     let removed = heaps().live.remove(&heap).ok_or(ERROR_INVALID_HANDLE);
     outcome(removed.map(|heap| {
         for block in heap.blocks {
             // SAFETY: a block of the heap that was not freed; nobody uses it any more by the function's contract.
-            unsafe { libc::free((block as *mut Header).sub(1).cast()) };
+            unsafe { libc::free((block as *mut Header).wrapping_sub(1).cast()) };
         }
     }))
 }
@@ -197,6 +239,9 @@ pub extern "C" fn ndw_HeapAlloc(heap: HeapHandle, flags: u32, size: usize) -> *m
 }
 
 /// `HeapReAlloc`.
+///
+/// # Safety
+/// `memory` is NULL or a block of these functions that was not freed; nobody uses it any more unless the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_HeapReAlloc(
     heap: HeapHandle,
@@ -204,182 +249,69 @@ pub unsafe extern "C" fn ndw_HeapReAlloc(
     memory: *mut c_void,
     size: usize,
 ) -> *mut c_void {
-    // SAFETY: the function's contract.
+    // SAFETY: `memory` is NULL or a block of some heap that was not freed, as this function asks.
     pointer(unsafe { reallocate(heap, flags, memory, size) })
 }
 
-/// `HeapFree`: NULL is fine.
+/// `HeapFree`: NULL is accepted.
+///
+/// # Safety
+/// `memory` is NULL or a block of these functions that was not freed, and that nobody uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_HeapFree(heap: HeapHandle, _flags: u32, memory: *mut c_void) -> i32 {
-    // SAFETY: the function's contract.
+    // SAFETY: `memory` is NULL or a block of some heap that was not freed, as this function asks.
     outcome(unsafe { free(heap, memory) })
 }
 
 /// `HeapSize`: the size that was asked for; -1 for no block of the heap.
+///
+/// # Safety
+/// `memory` is NULL or a block of these functions that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_HeapSize(heap: HeapHandle, _flags: u32, memory: *const c_void) -> usize {
-    // SAFETY: the function's contract.
-    let size = on_heap(heap, |_| Ok(()))
-        .and_then(|()| unsafe { header_of(memory.cast_mut(), heap).map(|header| (*header).size) });
+    let size = on_heap(heap, |_| Ok(())).and_then(|()| {
+        // SAFETY: NULL or a live block of some heap.
+        unsafe { header_of(memory.cast_mut(), heap) }.map(|header| header.size)
+    });
     size.unwrap_or_else(|code| {
         set_last_error(code);
         usize::MAX
     })
 }
 
-/// `LocalAlloc`: every block is a fixed one.
+/// `HeapValidate`: a block of the heap, or with NULL all of it. Of the process heap the header of the block is looked at, which
+/// must be readable.
+///
+/// # Safety
+/// For the process heap, `memory` is NULL or an address before which a block's header can be read.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_LocalAlloc(flags: u32, size: usize) -> *mut c_void {
-    pointer(allocate_raw(LOCAL, size, flags & LMEM_ZEROINIT != 0))
+pub unsafe extern "C" fn ndw_HeapValidate(heap: HeapHandle, _flags: u32, memory: *const c_void) -> i32 {
+    if heap == PROCESS_HEAP {
+        // SAFETY: not NULL, hence what lies before it can be read, as this function asks.
+        return (memory.is_null() || unsafe { header_of(memory.cast_mut(), heap) }.is_ok()).into();
+    }
+    heaps()
+        .live
+        .get(&heap)
+        .is_some_and(|heap| memory.is_null() || heap.blocks.contains(&(memory as usize)))
+        .into()
 }
 
-/// `LocalFree`: NULL when it is done, else the block.
+/// `HeapCompact`: the size of the largest free block, which the C library does not report: for a heap of fixed size what it has
+/// left, else the largest possible block.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LocalFree(memory: *mut c_void) -> *mut c_void {
-    if memory.is_null() {
-        return memory;
-    }
-    // SAFETY: the function's contract.
-    match unsafe { header_of(memory, LOCAL) } {
-        Ok(header) => {
-            // SAFETY: the caller's block, from `malloc`.
-            unsafe {
-                (*header).heap = 0;
-                libc::free(header.cast());
-            }
-            std::ptr::null_mut()
+pub extern "C" fn ndw_HeapCompact(heap: HeapHandle, _flags: u32) -> usize {
+    let mut left = isize::MAX as usize;
+    let found = on_heap(heap, |heap| {
+        if let Some(limit) = heap.limit {
+            left = limit.saturating_sub(heap.used + BLOCK_OVERHEAD).min(LARGEST_FIXED_BLOCK);
         }
-        Err(_) => {
-            set_last_error(ERROR_INVALID_HANDLE);
-            memory
-        }
-    }
+        Ok(())
+    });
+    // SAFETY: takes a number, and gives free pages back.
+    unsafe { libc::malloc_trim(0) };
+    if outcome(found) == 1 { left } else { 0 }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ptr::null_mut;
-
-    // SAFETY of every block below: only live blocks are passed, and no more bytes used than they have.
-
-    #[test]
-    fn blocks_are_aligned_sized_and_zeroed_on_request() {
-        let heap = ndw_GetProcessHeap();
-        for size in [0, 1, 100, 1 << 20] {
-            let memory = ndw_HeapAlloc(heap, HEAP_ZERO_MEMORY, size);
-            assert!(!memory.is_null() && (memory as usize).is_multiple_of(16));
-            // SAFETY: see above.
-            unsafe {
-                assert_eq!(ndw_HeapSize(heap, 0, memory), size);
-                assert!(std::slice::from_raw_parts(memory.cast::<u8>(), size).iter().all(|b| *b == 0));
-                assert_eq!(ndw_HeapFree(heap, 0, memory), 1);
-            }
-        }
-        assert!(ndw_HeapAlloc(heap, 0, usize::MAX).is_null());
-        // SAFETY: see above.
-        assert_eq!(unsafe { ndw_HeapFree(heap, 0, null_mut()) }, 1);
-    }
-
-    #[test]
-    fn growing_keeps_the_content() {
-        for heap in [ndw_GetProcessHeap(), ndw_HeapCreate(0, 0, 0)] {
-            // SAFETY: see above.
-            unsafe {
-                let memory = ndw_HeapAlloc(heap, 0, 4);
-                memory.cast::<u32>().write(0x1234_5678);
-                let memory = ndw_HeapReAlloc(heap, HEAP_ZERO_MEMORY, memory, 4096);
-                assert_eq!(memory.cast::<u32>().read(), 0x1234_5678);
-                assert_eq!(memory.cast::<u32>().add(1000).read(), 0);
-                assert!(ndw_HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, memory, 8192).is_null());
-                assert_eq!(ndw_HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, memory, 10), memory);
-                assert_eq!(ndw_HeapSize(heap, 0, memory), 10);
-                assert!(ndw_HeapReAlloc(heap, 0, null_mut(), 10).is_null());
-                assert_eq!(ndw_HeapFree(heap, 0, memory), 1);
-            }
-        }
-    }
-
-    #[test]
-    fn a_block_that_cannot_grow_stays_as_it_is() {
-        let heap = ndw_HeapCreate(0, 0, 100);
-        // SAFETY: see above.
-        unsafe {
-            let memory = ndw_HeapAlloc(heap, 0, 60).cast::<u8>();
-            memory.write_bytes(7, 60);
-            assert!(ndw_HeapReAlloc(heap, 0, memory.cast(), usize::MAX).is_null());
-            assert_eq!(last_error(), ERROR_NOT_ENOUGH_MEMORY);
-            assert!(ndw_HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, memory.cast(), 61).is_null());
-            assert_eq!(ndw_HeapSize(heap, 0, memory.cast()), 60);
-            assert_eq!(std::slice::from_raw_parts(memory, 60), [7; 60]);
-            // Nothing is a size, too.
-            let memory = ndw_HeapReAlloc(heap, 0, memory.cast(), 0);
-            assert_eq!((memory.is_null(), ndw_HeapSize(heap, 0, memory)), (false, 0));
-            assert_eq!(ndw_HeapDestroy(heap), 1);
-        }
-    }
-
-    #[test]
-    fn only_what_is_new_in_a_grown_block_is_zeroed() {
-        let heap = ndw_GetProcessHeap();
-        // SAFETY: see above.
-        unsafe {
-            let memory = ndw_HeapAlloc(heap, 0, 100).cast::<u8>();
-            memory.write_bytes(7, 100);
-            let grown = ndw_HeapReAlloc(heap, HEAP_ZERO_MEMORY, memory.cast(), 5000).cast::<u8>();
-            assert_eq!(std::slice::from_raw_parts(grown, 100), [7; 100]);
-            assert!(std::slice::from_raw_parts(grown.add(100), 4900).iter().all(|byte| *byte == 0));
-            // After shrinking, what comes back is zero as well.
-            let shrunk = ndw_HeapReAlloc(heap, 0, grown.cast(), 10);
-            let grown = ndw_HeapReAlloc(heap, HEAP_ZERO_MEMORY, shrunk, 100).cast::<u8>();
-            assert_eq!(std::slice::from_raw_parts(grown, 10), [7; 10]);
-            assert!(std::slice::from_raw_parts(grown.add(10), 90).iter().all(|byte| *byte == 0));
-            assert_eq!(ndw_HeapFree(heap, 0, grown.cast()), 1);
-        }
-    }
-
-    #[test]
-    fn a_private_heap_knows_its_blocks() {
-        let (a, b) = (ndw_HeapCreate(0, 0, 0), ndw_HeapCreate(0, 0, 0));
-        let memory = ndw_HeapAlloc(a, 0, 10);
-        // SAFETY: see above; the destroyed heap's blocks are not used.
-        unsafe {
-            for other in [b, ndw_GetProcessHeap()] {
-                assert_eq!(ndw_HeapFree(other, 0, memory), 0);
-                assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
-                assert_eq!(ndw_HeapSize(other, 0, memory), usize::MAX);
-            }
-            assert_eq!((ndw_HeapDestroy(a), ndw_HeapDestroy(b)), (1, 1));
-            assert_eq!(ndw_HeapDestroy(a), 0);
-            assert_eq!(last_error(), ERROR_INVALID_HANDLE);
-            assert!(ndw_HeapAlloc(a, 0, 1).is_null());
-            assert_eq!(ndw_HeapDestroy(ndw_GetProcessHeap()), 0);
-        }
-    }
-
-    #[test]
-    fn a_heap_can_have_a_limit() {
-        let heap = ndw_HeapCreate(0, 0, 1000);
-        let first = ndw_HeapAlloc(heap, 0, 600);
-        assert!(ndw_HeapAlloc(heap, 0, 600).is_null());
-        assert_eq!(last_error(), ERROR_NOT_ENOUGH_MEMORY);
-        // SAFETY: see above.
-        unsafe {
-            assert_eq!(ndw_HeapFree(heap, 0, first), 1);
-            assert!(!ndw_HeapAlloc(heap, 0, 600).is_null());
-            assert_eq!(ndw_HeapDestroy(heap), 1);
-        }
-    }
-
-    #[test]
-    fn local_blocks_are_of_no_heap() {
-        let memory = ndw_LocalAlloc(LMEM_ZEROINIT, 8);
-        // SAFETY: see above.
-        unsafe {
-            assert_eq!(memory.cast::<u64>().read(), 0);
-            assert_eq!(ndw_HeapFree(ndw_GetProcessHeap(), 0, memory), 0);
-            assert!(ndw_LocalFree(memory).is_null());
-            assert!(ndw_LocalFree(null_mut()).is_null());
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The address space as the kernel shows it in `/proc/self/maps`.
+//! The address space, from `/proc/self/maps`.
 
 use std::fs;
 use std::ops::Range;
@@ -15,9 +15,9 @@ pub struct Mapping {
     pub file: bool,
 }
 
-/// What is at an address: a mapping, or a gap.
+/// A mapping or a gap at an address.
 #[derive(Debug, PartialEq)]
-pub enum Place {
+pub enum AddressRange {
     Mapped(Mapping),
     Free(Range<usize>),
 }
@@ -38,11 +38,11 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-fn find(maps: &str, address: usize) -> Place {
+fn find(maps: &str, address: usize) -> AddressRange {
     let mut free = 0..usize::MAX;
     for mapping in maps.lines().filter_map(parse) {
         if mapping.range.contains(&address) {
-            return Place::Mapped(mapping);
+            return AddressRange::Mapped(mapping);
         }
         if mapping.range.start > address {
             free.end = mapping.range.start;
@@ -50,12 +50,24 @@ fn find(maps: &str, address: usize) -> Place {
         }
         free.start = mapping.range.end;
     }
-    Place::Free(free)
+    AddressRange::Free(free)
 }
 
 /// What is at an address of this process.
-pub fn at(address: usize) -> Place {
+pub fn at(address: usize) -> AddressRange {
     find(&fs::read_to_string("/proc/self/maps").unwrap_or_default(), address)
+}
+
+/// The gaps up to the last mapping.
+pub fn gaps() -> Vec<Range<usize>> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut end = 0;
+    let mut gaps = Vec::new();
+    for mapping in maps.lines().filter_map(parse) {
+        gaps.push(end..mapping.range.start);
+        end = mapping.range.end;
+    }
+    gaps
 }
 
 #[cfg(test)]
@@ -67,16 +79,16 @@ mod tests {
 
     #[test]
     fn mappings_and_gaps() {
-        let Place::Mapped(text) = find(MAPS, 0x2FFF) else { panic!("free") };
+        let AddressRange::Mapped(text) = find(MAPS, 0x2FFF) else { panic!("free") };
         assert_eq!(text.range, 0x1000..0x3000);
         assert_eq!(
             (text.read, text.write, text.execute, text.shared, text.file),
             (true, false, true, false, true)
         );
-        let Place::Mapped(data) = find(MAPS, 0x5000) else { panic!("free") };
+        let AddressRange::Mapped(data) = find(MAPS, 0x5000) else { panic!("free") };
         assert_eq!((data.write, data.shared, data.file), (true, true, false));
-        assert_eq!(find(MAPS, 0), Place::Free(0..0x1000));
-        assert_eq!(find(MAPS, 0x3000), Place::Free(0x3000..0x5000));
-        assert_eq!(find(MAPS, 0x9000), Place::Free(0x6000..usize::MAX));
+        assert_eq!(find(MAPS, 0), AddressRange::Free(0..0x1000));
+        assert_eq!(find(MAPS, 0x3000), AddressRange::Free(0x3000..0x5000));
+        assert_eq!(find(MAPS, 0x9000), AddressRange::Free(0x6000..usize::MAX));
     }
 }

@@ -1,12 +1,21 @@
-//! Memory: heaps, virtual memory, aligned blocks, and what the system has of it.
+//! Memory: heaps, virtual memory, aligned blocks, system information.
 
 pub mod aligned;
 pub mod heap;
+mod intercept;
+mod kernel;
 mod maps;
+mod patch;
+mod protection;
+mod regions;
+pub mod section;
+pub mod secured;
 pub mod system;
 pub mod virtual_memory;
 
 use crate::error::set_last_error;
+
+pub use intercept::install as watch_all_memory;
 
 /// The size of a page.
 pub fn page_size() -> usize {

@@ -1,11 +1,12 @@
-//! What the system has: processors, page size, memory.
+//! System information: processors, page size, memory.
 
 use super::{ALLOCATION_GRANULARITY, outcome, page_size};
+use crate::arguments::{InOut, Out};
 use crate::error::*;
 use std::fs;
 
-/// Where user addresses begin and end, as `GetSystemInfo` tells it.
-const LOWEST_ADDRESS: usize = ALLOCATION_GRANULARITY;
+/// The range of user addresses, for `GetSystemInfo`.
+pub(super) const LOWEST_ADDRESS: usize = ALLOCATION_GRANULARITY;
 pub(super) const HIGHEST_ADDRESS: usize = 0x7FFF_FFFE_FFFF;
 
 /// `SYSTEM_INFO`.
@@ -52,7 +53,7 @@ const ARCHITECTURE: u16 = if cfg!(target_arch = "aarch64") { 12 } else { 9 };
 /// `PROCESSOR_AMD_X8664`; other processors have no number.
 const PROCESSOR_TYPE: u32 = if cfg!(target_arch = "x86_64") { 8664 } else { 0 };
 
-/// The processors of the system that are on.
+/// The online processors.
 pub fn processors() -> u32 {
     // SAFETY: sysconf only reads its argument.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u32
@@ -81,7 +82,7 @@ fn memory_status(meminfo: &str) -> Option<MemoryStatus> {
 
 /// `GetSystemInfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetSystemInfo(info: *mut SystemInfo) {
+pub extern "C" fn ndw_GetSystemInfo(info: Out<'_, SystemInfo>) {
     if info.is_null() {
         return;
     }
@@ -97,27 +98,23 @@ pub unsafe extern "C" fn ndw_GetSystemInfo(info: *mut SystemInfo) {
         allocation_granularity: ALLOCATION_GRANULARITY as u32,
         ..SystemInfo::default()
     };
-    // SAFETY: a SYSTEM_INFO by the function's contract.
-    unsafe { info.write(filled) };
+    info.put(filled);
 }
 
 /// `GetNativeSystemInfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GetNativeSystemInfo(info: *mut SystemInfo) {
-    // SAFETY: the function's contract.
-    unsafe { ndw_GetSystemInfo(info) };
+pub extern "C" fn ndw_GetNativeSystemInfo(info: Out<'_, SystemInfo>) {
+    ndw_GetSystemInfo(info);
 }
 
 /// `GlobalMemoryStatusEx`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_GlobalMemoryStatusEx(status: *mut MemoryStatus) -> i32 {
-    // SAFETY: NULL or a MEMORYSTATUSEX by the function's contract.
-    let Some(status) = (unsafe { status.as_mut() }) else { return outcome(Err(ERROR_INVALID_PARAMETER)) };
-    if status.length as usize != size_of::<MemoryStatus>() {
+pub extern "C" fn ndw_GlobalMemoryStatusEx(status: InOut<'_, MemoryStatus>) -> i32 {
+    if status.read().is_none_or(|status| status.length as usize != size_of::<MemoryStatus>()) {
         return outcome(Err(ERROR_INVALID_PARAMETER));
     }
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    outcome(memory_status(&meminfo).map(|filled| *status = filled).ok_or(ERROR_NOT_SUPPORTED))
+    outcome(memory_status(&meminfo).map(|filled| status.put(filled)).ok_or(ERROR_NOT_SUPPORTED))
 }
 
 #[cfg(test)]
@@ -127,8 +124,7 @@ mod tests {
     #[test]
     fn system_info_of_this_machine() {
         let mut info = SystemInfo::default();
-        // SAFETY: the target is ours.
-        unsafe { ndw_GetSystemInfo(&mut info) };
+        ndw_GetSystemInfo(Out::from(&mut info));
         assert_eq!(info.page_size as usize, page_size());
         assert_eq!(info.allocation_granularity, 65536);
         assert_eq!(info.active_processor_mask.count_ones(), info.number_of_processors.min(64));
@@ -147,14 +143,11 @@ mod tests {
     #[test]
     fn memory_status_checks_its_length() {
         let mut status = MemoryStatus::default();
-        // SAFETY: the target is ours, or NULL.
-        unsafe {
-            assert_eq!(ndw_GlobalMemoryStatusEx(&mut status), 0);
-            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
-            status.length = 64;
-            assert_eq!(ndw_GlobalMemoryStatusEx(&mut status), 1);
-            assert_eq!(ndw_GlobalMemoryStatusEx(std::ptr::null_mut()), 0);
-        }
+        assert_eq!(ndw_GlobalMemoryStatusEx(InOut::from(&mut status)), 0);
+        assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+        status.length = 64;
+        assert_eq!(ndw_GlobalMemoryStatusEx(InOut::from(&mut status)), 1);
+        assert_eq!(ndw_GlobalMemoryStatusEx(InOut::NULL), 0);
         assert!(status.total_physical > 0 && status.available_physical <= status.total_physical);
     }
 }

@@ -1,77 +1,99 @@
-//! Objects that a `HANDLE` can name: the handle table, events, threads, and waiting for any of them.
+//! Kernel objects: the handle table, events, threads, and waiting for them.
 
-pub mod event;
+pub(crate) mod callbacks;
 pub mod handle;
+pub(crate) mod names;
+mod overlapped;
+pub(crate) mod slots;
+mod sync;
+mod table;
 pub mod thread;
-pub mod wait;
+pub(crate) mod ticker;
+pub(crate) mod timer;
+mod tls_indices;
+pub(crate) mod watch;
 
-use crate::error::{ERROR_INTERNAL_ERROR, set_last_error};
+#[cfg(test)]
+mod model;
+
+pub use crate::handle::RawHandle;
+
+use crate::error::*;
+use crate::files::disk::DiskFile;
+use crate::files::search::Search;
 use crate::io::signal::Signal;
 use crate::io::{File, Port};
-use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::memory::section::Section;
+use std::any::Any;
 use std::sync::Arc;
 
 pub(crate) use thread::Thread;
 
-/// A `HANDLE` as the C side sees it: a table value, never a real pointer.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct RawHandle(pub usize);
-
-impl RawHandle {
-    /// The `NULL` handle.
-    pub const NULL: RawHandle = RawHandle(0);
-    /// `INVALID_HANDLE_VALUE`, which is also the pseudo handle of the process.
-    pub const INVALID: RawHandle = RawHandle(usize::MAX);
-
-    /// Whether the low-order bit is set, which in `OVERLAPPED.hEvent` asks for no completion packet.
-    pub fn is_tagged(self) -> bool {
-        self.0 & 1 != 0
-    }
-}
-
-/// What a handle names.
+/// The object of a handle.
 #[derive(Clone)]
 pub(crate) enum Object {
     Event(Arc<Signal>),
+    Semaphore(Arc<Signal>),
+    Mutex(Arc<Signal>),
+    Timer(Arc<timer::Timer>),
     File(Arc<File>),
     Port(Arc<Port>),
     Thread(Arc<Thread>),
-    /// What `CreateFile` opened.
-    Path(Arc<OwnedFd>),
+    /// From `CreateFile`.
+    Disk(Arc<DiskFile>),
+    /// From `CreateFileMapping`.
+    Section(Arc<Section>),
+    /// From `FindFirstFile`.
+    Search(Arc<Search>),
+    /// Objects with a close function of their own; see [`callbacks`].
+    Opaque(Arc<dyn Any + Send + Sync>),
 }
 
 impl Object {
-    /// What a wait for the object waits for, if it can be waited for.
-    fn signal(&self) -> Option<Arc<Signal>> {
+    /// The object's signal, if it can be waited for.
+    pub(crate) fn signal(&self) -> Option<Arc<Signal>> {
         match self {
-            Object::Event(signal) => Some(signal.clone()),
+            Object::Event(signal) | Object::Semaphore(signal) | Object::Mutex(signal) => Some(signal.clone()),
+            Object::Timer(timer) => Some(timer.signal().clone()),
             Object::File(file) => Some(file.signal().clone()),
             Object::Thread(thread) => Some(thread.ended().clone()),
-            Object::Port(_) | Object::Path(_) => None,
+            Object::Disk(file) => Some(file.signal()),
+            Object::Port(_) | Object::Search(_) | Object::Section(_) | Object::Opaque(_) => None,
         }
     }
 }
 
-/// Runs the body of a C entry point: a panic ends here, as `failed` and `ERROR_INTERNAL_ERROR`.
-pub(crate) fn guard<R>(failed: R, body: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        set_last_error(ERROR_INTERNAL_ERROR);
-        failed
-    })
+/// Opens a handle to an object.
+pub(crate) fn open(object: Object) -> Result<RawHandle, u32> {
+    match handle::open(object) {
+        RawHandle::NULL => Err(ERROR_NO_SYSTEM_RESOURCES),
+        handle => Ok(handle),
+    }
 }
 
-/// For entry points that answer with a `BOOL`: the error becomes the last error.
-pub(crate) fn guard_bool(body: impl FnOnce() -> Result<(), u32>) -> i32 {
-    guard(0, || match body() {
-        Ok(()) => 1,
-        Err(code) => {
-            set_last_error(code);
-            0
-        }
-    })
+/// The same for functions that create: the last error says whether the object `existed`.
+pub(crate) fn open_created(object: Object, existed: bool) -> Result<RawHandle, u32> {
+    let handle = open(object)?;
+    set_last_error(if existed { ERROR_ALREADY_EXISTS } else { ERROR_SUCCESS });
+    Ok(handle)
 }
 
-#[cfg(test)]
-mod tests;
+/// Opens a handle to a named object, or to the one that `make` creates. The last error says whether it existed.
+pub(crate) fn create_named<T: Send + Sync + 'static>(
+    name: Option<String>,
+    pick: fn(Object) -> Option<Arc<T>>,
+    wrap: fn(Arc<T>) -> Object,
+    make: impl FnOnce() -> Arc<T>,
+) -> Result<RawHandle, u32> {
+    let (object, existed) = names::create(name, pick, wrap, make)?;
+    open_created(wrap(object), existed)
+}
+
+/// Opens a handle to the object of a name, if it is of the kind that `pick` accepts.
+pub(crate) fn open_named<T>(
+    name: Option<String>,
+    pick: fn(Object) -> Option<Arc<T>>,
+    wrap: fn(Arc<T>) -> Object,
+) -> Result<RawHandle, u32> {
+    open(wrap(names::open(name, pick)?))
+}

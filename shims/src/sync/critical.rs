@@ -1,226 +1,170 @@
 //! `CRITICAL_SECTION`: a recursive lock.
 
-use super::raw::RawLock;
-use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
-use crate::io::sys::thread_id;
-use std::ptr::write;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use super::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use super::park::{oldest, park, unpark};
+use super::{Deadline, thread_id};
 
-/// How often a section looks again before it sleeps, when the program does not say.
-const DEFAULT_SPINS: usize = 100;
+/// `LockCount` of a free section without waiters; bit 0 is clear while the section is held.
+pub const FREE: u32 = !0;
+const HELD: u32 = FREE - 1;
+/// Subtracted from `LockCount` by each waiting thread.
+const WAITER: u32 = 4;
+/// `LockCount` in zeroed, uninitialised memory: also free. No other section has this value.
+const ZEROED: u32 = 0;
 
-/// `CRITICAL_SECTION`, with the fields where Windows has them. Zeroes are a free section, initialised or not.
+/// `DebugInfo` of a section without debug information, as on Windows by default.
+const NO_DEBUG_INFO: usize = usize::MAX;
+/// The default spin count, as on Windows.
+pub const DEFAULT_SPINS: usize = 2000;
+/// The part of `SpinCount` that is the count.
+pub const MAX_SPINS: usize = 0x00FF_FFFF;
+/// The flag that Windows shows in `SpinCount` when the count is its own.
+pub const DYNAMIC_SPIN: usize = 0x0200_0000;
+
+/// `CRITICAL_SECTION`, with Windows' fields and their values. All zero is a free section, initialised or not.
 #[repr(C)]
 pub struct CriticalSection {
-    debug_info: usize,
-    lock: RawLock,
-    recursion: AtomicU32,
-    owner: AtomicUsize,
-    semaphore: usize,
-    spins: AtomicUsize,
+    /// `DebugInfo`.
+    pub debug_info: AtomicUsize,
+    /// `LockCount`: see [`FREE`].
+    pub lock_count: AtomicU32,
+    /// `RecursionCount`: how often the owner has entered.
+    pub recursion: AtomicU32,
+    /// `OwningThread`: the owner's thread id.
+    pub owner: AtomicUsize,
+    /// `LockSemaphore`: unused.
+    pub semaphore: AtomicUsize,
+    /// `SpinCount`.
+    pub spins: AtomicUsize,
 }
 
-const _: () = assert!(size_of::<CriticalSection>() == 40 && align_of::<CriticalSection>() == 8);
+fn is_free(count: u32) -> bool {
+    count & 1 != 0 || count == ZEROED
+}
 
 impl CriticalSection {
-    /// A free section.
+    /// A free section. `spins` is what `SpinCount` holds.
     pub const fn new(spins: usize) -> CriticalSection {
         CriticalSection {
-            debug_info: 0,
-            lock: RawLock::new(),
+            debug_info: AtomicUsize::new(NO_DEBUG_INFO),
+            lock_count: AtomicU32::new(FREE),
             recursion: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
-            semaphore: 0,
+            semaphore: AtomicUsize::new(0),
             spins: AtomicUsize::new(spins),
         }
     }
 
-    /// Only the thread itself writes its id here, so what it reads tells whether it is the owner.
-    fn is_mine(&self) -> bool {
-        self.owner.load(Relaxed) == thread_id() as usize
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
-    fn take(&self, locked: bool) -> bool {
-        if locked {
-            self.owner.store(thread_id() as usize, Relaxed);
-            self.recursion.store(1, Relaxed);
+    /// Sets `SpinCount`; returns the previous one.
+    pub fn set_spins(&self, spins: usize) -> usize {
+        self.spins.swap(spins, Relaxed)
+    }
+
+    /// The state after `DeleteCriticalSection`: a section that can still be entered, as that costs nothing.
+    pub fn delete(&self) {
+        self.debug_info.store(0, Relaxed);
+    }
+
+    /// Enters once more if the thread with the id `me` is inside. Only the thread itself stores its id, so the value read is
+    /// conclusive.
+    #[inline]
+    fn enter_again(&self, me: usize) -> bool {
+        let inside = self.owner.load(Relaxed) == me;
+        if inside {
+            self.recursion.store(self.recursion.load(Relaxed) + 1, Relaxed);
         }
-        locked
+        inside
+    }
+
+    /// Records the owner.
+    #[inline]
+    fn own(&self, me: usize) {
+        self.owner.store(me, Relaxed);
+        self.recursion.store(1, Relaxed);
     }
 
     /// Enters, once more when the thread is inside already.
+    #[inline]
     pub fn enter(&self) {
-        if self.is_mine() {
-            self.recursion.fetch_add(1, Relaxed);
-            return;
+        let me = thread_id() as usize;
+        if self.lock_count.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            if self.enter_again(me) {
+                return;
+            }
+            self.lock();
         }
-        self.lock.lock(self.spins.load(Relaxed));
-        self.take(true);
+        self.own(me);
     }
 
-    /// Enters if nobody else is inside.
+    /// Enters if no other thread is inside.
+    #[inline]
     pub fn try_enter(&self) -> bool {
-        if self.is_mine() {
-            self.recursion.fetch_add(1, Relaxed);
+        let me = thread_id() as usize;
+        if self.enter_again(me) {
             return true;
         }
-        self.take(self.lock.try_lock())
+        let taken = self.try_lock(0);
+        if taken {
+            self.own(me);
+        }
+        taken
     }
 
     /// Leaves once. A thread that is not inside changes nothing.
+    #[inline]
     pub fn leave(&self) {
-        if self.is_mine() && self.recursion.fetch_sub(1, Relaxed) == 1 {
+        if self.owner.load(Relaxed) != thread_id() as usize {
+            return;
+        }
+        let recursion = self.recursion.load(Relaxed) - 1;
+        self.recursion.store(recursion, Relaxed);
+        if recursion == 0 {
             self.owner.store(0, Relaxed);
-            self.lock.unlock();
-        }
-    }
-}
-
-/// The low 24 bits are the count, as on Windows; the others are flags of `InitializeCriticalSectionEx`.
-fn spin_count(count: u32) -> usize {
-    (count & 0x00FF_FFFF) as usize
-}
-
-/// `InitializeCriticalSection`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InitializeCriticalSection(section: *mut CriticalSection) {
-    if !section.is_null() {
-        // SAFETY: room for a section that nobody uses yet, by the function's contract.
-        unsafe { write(section, CriticalSection::new(DEFAULT_SPINS)) };
-    }
-}
-
-/// `InitializeCriticalSectionAndSpinCount`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InitializeCriticalSectionAndSpinCount(
-    section: *mut CriticalSection,
-    spins: u32,
-) -> i32 {
-    // SAFETY: the function's contract.
-    unsafe { ndw_InitializeCriticalSectionEx(section, spins, 0) }
-}
-
-/// `InitializeCriticalSectionEx`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InitializeCriticalSectionEx(
-    section: *mut CriticalSection,
-    spins: u32,
-    _flags: u32,
-) -> i32 {
-    if section.is_null() {
-        set_last_error(ERROR_INVALID_PARAMETER);
-        return 0;
-    }
-    // SAFETY: room for a section that nobody uses yet, by the function's contract.
-    unsafe { write(section, CriticalSection::new(spin_count(spins))) };
-    1
-}
-
-/// `SetCriticalSectionSpinCount`: returns the count before.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_SetCriticalSectionSpinCount(section: *const CriticalSection, spins: u32) -> u32 {
-    // SAFETY: NULL or a section by the function's contract.
-    unsafe { section.as_ref() }.map_or(0, |section| section.spins.swap(spin_count(spins), Relaxed) as u32)
-}
-
-/// `DeleteCriticalSection`: nothing is held that had to be given back.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_DeleteCriticalSection(_section: *mut CriticalSection) {}
-
-/// `EnterCriticalSection`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_EnterCriticalSection(section: *const CriticalSection) {
-    // SAFETY: NULL or a section by the function's contract.
-    if let Some(section) = unsafe { section.as_ref() } {
-        section.enter();
-    }
-}
-
-/// `TryEnterCriticalSection`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_TryEnterCriticalSection(section: *const CriticalSection) -> i32 {
-    // SAFETY: NULL or a section by the function's contract.
-    unsafe { section.as_ref() }.is_some_and(CriticalSection::try_enter).into()
-}
-
-/// `LeaveCriticalSection`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_LeaveCriticalSection(section: *const CriticalSection) {
-    // SAFETY: NULL or a section by the function's contract.
-    if let Some(section) = unsafe { section.as_ref() } {
-        section.leave();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::UnsafeCell;
-    use std::thread;
-
-    struct Guarded(CriticalSection, UnsafeCell<u64>);
-    // SAFETY: the cell is used inside the section only.
-    unsafe impl Sync for Guarded {}
-
-    fn in_another_thread<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| scope.spawn(f).join().unwrap())
-    }
-
-    #[test]
-    fn one_thread_at_a_time() {
-        for spins in [0, 100] {
-            let guarded = Guarded(CriticalSection::new(spins), UnsafeCell::new(0));
-            thread::scope(|scope| {
-                for _ in 0..4 {
-                    scope.spawn(|| {
-                        let guarded = &guarded;
-                        for _ in 0..20_000 {
-                            guarded.0.enter();
-                            // SAFETY: inside the section.
-                            unsafe { *guarded.1.get() += 1 };
-                            guarded.0.leave();
-                        }
-                    });
-                }
-            });
-            assert_eq!(guarded.1.into_inner(), 80_000);
+            if self.lock_count.compare_exchange(HELD, FREE, Release, Relaxed).is_err() {
+                self.unlock();
+            }
         }
     }
 
-    #[test]
-    fn the_owner_enters_again_and_leaves_as_often() {
-        let section = CriticalSection::new(0);
-        section.enter();
-        assert!(section.try_enter());
-        section.leave();
-        assert!(!in_another_thread(|| section.try_enter()));
-        section.leave();
-        assert!(in_another_thread(|| {
-            let entered = section.try_enter();
-            section.leave();
-            entered
-        }));
-    }
-
-    #[test]
-    fn a_stranger_cannot_leave() {
-        let section = CriticalSection::new(0);
-        section.enter();
-        in_another_thread(|| section.leave());
-        assert!(!in_another_thread(|| section.try_enter()));
-    }
-
-    #[test]
-    fn zeroes_are_a_free_section() {
-        // SAFETY: all fields are integers.
-        let section: CriticalSection = unsafe { std::mem::zeroed() };
-        // SAFETY: a section of ours.
-        unsafe {
-            assert_eq!(ndw_TryEnterCriticalSection(&section), 1);
-            ndw_LeaveCriticalSection(&section);
-            assert_eq!(ndw_SetCriticalSectionSpinCount(&section, 0x0100_0040), 0);
-            assert_eq!(ndw_SetCriticalSectionSpinCount(&section, 0), 0x40);
-            assert_eq!(ndw_TryEnterCriticalSection(std::ptr::null()), 0);
+    /// Takes the lock if it is free, for a thread that is counted by `waiting` as a waiter.
+    fn try_lock(&self, waiting: u32) -> bool {
+        let mut count = self.lock_count.load(Relaxed);
+        while is_free(count) {
+            let held = if count == ZEROED { HELD } else { count - 1 };
+            match self.lock_count.compare_exchange_weak(count, held + waiting, Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => count = now,
+            }
         }
+        false
+    }
+
+    #[cold]
+    fn lock(&self) {
+        for _ in 0..=self.spins.load(Relaxed) & MAX_SPINS {
+            if self.try_lock(0) {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        // A thread was inside, so it is no longer `ZEROED`.
+        self.lock_count.fetch_sub(WAITER, Relaxed);
+        while !self.try_lock(WAITER) {
+            let is_held = || !is_free(self.lock_count.load(Relaxed));
+            park(self.key(), 0, is_held, || (), || (), Deadline::Never);
+        }
+    }
+
+    /// Releases with waiters, under the queue's lock: a thread that is about to wait is in the queue before and is woken, or sees
+    /// the free section afterwards. The section is not accessed later.
+    #[cold]
+    fn unlock(&self) {
+        unpark(self.key(), oldest(1), |_, _| {
+            self.lock_count.fetch_add(1, Release);
+        });
     }
 }

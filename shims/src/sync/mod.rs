@@ -1,27 +1,22 @@
-//! Locks that live in the caller's memory: all zeroes is their initial state, and futexes are all they stand on.
+//! Locks in the caller's memory: all zero is their initial state, and they hold no resources.
 //!
-//! No uncontended operation makes a system call. The memory must be private to the process, as on Windows.
+//! Uncontended, each takes a few atomic instructions. Waiting threads are queued by `parking_lot_core`, by address (`park`). A
+//! lock is not accessed after its release, so the next owner may free its memory. The memory must be private to the process, as
+//! on Windows. The entry points are in `api/locks.rs`.
 
 pub mod address;
+pub mod barrier;
 pub mod condition;
 pub mod critical;
 pub mod once;
-mod raw;
+mod park;
 pub mod srw;
 
-use crate::error::{ERROR_TIMEOUT, set_last_error};
-use crate::futex::{self, Deadline};
-use crate::io::Idle;
-use std::sync::atomic::AtomicU32;
+pub(crate) use crate::futex::Deadline;
+use crate::io::sys::thread_id;
+use std::sync::atomic;
 
-/// [`futex::wait`], during which the thread does not count as running on its completion port.
-fn sleep(word: &AtomicU32, expected: u32, group: u32, deadline: Deadline) {
-    let _idle = Idle::enter();
-    futex::wait(word, expected, group, deadline);
-}
-
-/// Reports a wait that timed out.
-fn timed_out() -> i32 {
-    set_last_error(ERROR_TIMEOUT);
-    0
-}
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

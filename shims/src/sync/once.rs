@@ -1,138 +1,94 @@
-//! `INIT_ONCE`, in its callback form.
+//! `INIT_ONCE`.
 
-use super::sleep;
-use crate::error::{ERROR_INVALID_PARAMETER, set_last_error};
-use crate::futex::{self, ANYONE, Deadline};
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use super::Deadline;
+use super::atomic::{AtomicUsize, Ordering::*};
+use super::park::{FilterOp, park, unpark};
 
+/// The states, in the two low bits, as on Windows, where programs can see them.
+const STATE: usize = 3;
 const RUNNING: usize = 1;
 const DONE: usize = 2;
+/// Several threads may initialise, and the first to finish wins.
+const ASYNC: usize = 3;
 
-/// `INIT_ONCE`: the callback's context, whose two low bits are free, and the state in those.
+/// `INIT_ONCE`: the context, whose two low bits are free, and the state in those.
 #[repr(transparent)]
 #[derive(Default)]
 pub struct InitOnce(AtomicUsize);
 
+/// What the calling thread has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Nothing: the context.
+    Use(usize),
+    /// Initialise, and then call [`InitOnce::complete`].
+    Initialise,
+}
+
+/// Why a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The other kind of initialisation is in progress, or an argument is invalid.
+    Invalid,
+    /// Nothing is being initialised.
+    NotBegun,
+}
+
 impl InitOnce {
-    /// The half that holds the state: both supported architectures store it first.
-    fn word(&self) -> &AtomicU32 {
-        const { assert!(cfg!(target_endian = "little")) };
-        // SAFETY: the low half of a live, aligned atomic.
-        unsafe { &*(&raw const self.0).cast::<AtomicU32>() }
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
-    /// Runs `initialise` unless it succeeded before, and returns the context; `None` when it fails.
-    pub fn execute(&self, initialise: impl FnOnce() -> Option<usize>) -> Option<usize> {
+    /// The context, if it is initialised.
+    pub(crate) fn context(&self) -> Option<usize> {
+        let now = self.0.load(Acquire);
+        (now & STATE == DONE).then_some(now & !STATE)
+    }
+
+    /// Begins, or waits for the thread that has. With `shared` several threads may begin.
+    pub(crate) fn begin(&self, shared: bool) -> Result<Task, Refused> {
+        let mut now = self.0.load(Acquire);
         loop {
-            match self.0.compare_exchange(0, RUNNING, Acquire, Acquire) {
-                Ok(_) => break,
-                Err(state) if state & DONE != 0 => return Some(state & !3),
-                Err(_) => sleep(self.word(), RUNNING as u32, ANYONE, Deadline::Never),
+            match (now & STATE, shared) {
+                (DONE, _) => return Ok(Task::Use(now & !STATE)),
+                (RUNNING, true) | (ASYNC, false) => return Err(Refused::Invalid),
+                (ASYNC, true) => return Ok(Task::Initialise),
+                (RUNNING, false) => {
+                    let is_running = || self.0.load(Relaxed) & STATE == RUNNING;
+                    park(self.key(), 0, is_running, || (), || (), Deadline::Never);
+                    now = self.0.load(Acquire);
+                }
+                _ => {
+                    let begun = if shared { ASYNC } else { RUNNING };
+                    match self.0.compare_exchange(now, begun, Acquire, Acquire) {
+                        Ok(_) => return Ok(Task::Initialise),
+                        Err(other) => now = other,
+                    }
+                }
             }
         }
-        let context = initialise().map(|context| context & !3);
-        self.0.store(context.map_or(0, |context| context | DONE), Release);
-        futex::wake(self.word(), i32::MAX, ANYONE);
-        context
-    }
-}
-
-/// `PINIT_ONCE_FN`.
-pub type InitOnceFn = unsafe extern "C" fn(*const InitOnce, *mut c_void, *mut *mut c_void) -> i32;
-
-/// `InitOnceInitialize`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InitOnceInitialize(once: *mut InitOnce) {
-    if !once.is_null() {
-        // SAFETY: room for an object that nobody uses yet, by the function's contract.
-        unsafe { once.write(InitOnce::default()) };
-    }
-}
-
-/// `InitOnceExecuteOnce`: FALSE when the callback fails; the next caller then tries again.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InitOnceExecuteOnce(
-    once: *const InitOnce,
-    callback: Option<InitOnceFn>,
-    parameter: *mut c_void,
-    context: *mut *mut c_void,
-) -> i32 {
-    // SAFETY: NULL or a live object by the function's contract.
-    let (Some(once_ref), Some(callback)) = (unsafe { once.as_ref() }, callback) else {
-        set_last_error(ERROR_INVALID_PARAMETER);
-        return 0;
-    };
-    let result = once_ref.execute(|| {
-        let mut made = std::ptr::null_mut();
-        // SAFETY: the function's contract; the place for the context is ours.
-        (unsafe { callback(once, parameter, &mut made) } != 0).then_some(made as usize)
-    });
-    match result {
-        Some(made) if !context.is_null() => {
-            // SAFETY: writable by the function's contract.
-            unsafe { context.write(made as *mut c_void) };
-            1
-        }
-        Some(_) => 1,
-        None => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread;
-    use std::time::Duration;
-
-    unsafe extern "C" fn count(_: *const InitOnce, runs: *mut c_void, context: *mut *mut c_void) -> i32 {
-        // SAFETY: the test passes an atomic and room for a context.
-        unsafe {
-            (*runs.cast::<AtomicU32>()).fetch_add(1, SeqCst);
-            thread::sleep(Duration::from_millis(5));
-            *context = 0x1000 as *mut c_void;
-        }
-        1
     }
 
-    #[test]
-    fn one_of_many_initialises_and_all_get_the_context() {
-        let (once, runs) = (InitOnce::default(), AtomicU32::new(0));
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut context = std::ptr::null_mut();
-                    let parameter = (&raw const runs).cast_mut().cast();
-                    // SAFETY: objects of ours.
-                    let done =
-                        unsafe { ndw_InitOnceExecuteOnce(&once, Some(count), parameter, &mut context) };
-                    assert_eq!((done, context as usize), (1, 0x1000));
-                });
+    /// Ends [`begin`](Self::begin) with the context; with `None` it has failed and the next thread begins.
+    pub(crate) fn complete(&self, shared: bool, context: Option<usize>) -> Result<(), Refused> {
+        let outcome = match context {
+            Some(context) if context & STATE != 0 => return Err(Refused::Invalid),
+            Some(context) => context | DONE,
+            None if shared => return Err(Refused::Invalid),
+            None => 0,
+        };
+        match self.0.load(Acquire) & STATE {
+            // No other thread changes it now.
+            RUNNING => {
+                unpark(self.key(), |_| FilterOp::Unpark, |_, _| self.0.store(outcome, Release));
+                Ok(())
             }
-        });
-        assert_eq!(runs.into_inner(), 1);
-    }
-
-    unsafe extern "C" fn fails(_: *const InitOnce, _: *mut c_void, context: *mut *mut c_void) -> i32 {
-        // SAFETY: room for a context.
-        unsafe { *context = 0x2000 as *mut c_void };
-        0
-    }
-
-    #[test]
-    fn a_callback_that_fails_leaves_context_and_last_error_alone() {
-        let (once, mut context) = (InitOnce::default(), 0x30 as *mut c_void);
-        set_last_error(0xBEEF);
-        // SAFETY: objects of ours.
-        let done = unsafe { ndw_InitOnceExecuteOnce(&once, Some(fails), std::ptr::null_mut(), &mut context) };
-        assert_eq!((done, context as usize, crate::error::last_error()), (0, 0x30, 0xBEEF));
-    }
-
-    #[test]
-    fn a_failure_leaves_it_to_the_next() {
-        let once = InitOnce::default();
-        assert_eq!(once.execute(|| None), None);
-        assert_eq!(once.execute(|| Some(8)), Some(8));
-        assert_eq!(once.execute(|| unreachable!()), Some(8));
+            ASYNC if !shared => Err(Refused::Invalid),
+            ASYNC => {
+                let won = self.0.compare_exchange(ASYNC, outcome, AcqRel, Relaxed).is_ok();
+                if won { Ok(()) } else { Err(Refused::NotBegun) }
+            }
+            _ => Err(Refused::NotBegun),
+        }
     }
 }

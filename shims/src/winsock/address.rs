@@ -1,4 +1,4 @@
-//! Socket addresses: between `SOCKADDR` and Rust, and between text and Rust.
+//! Conversion of socket addresses between `SOCKADDR`, text and Rust.
 
 use crate::error::*;
 use libc::{AF_INET, AF_INET6, sockaddr, sockaddr_in, sockaddr_in6};
@@ -15,6 +15,9 @@ pub fn sockaddr_size(family: i32) -> Option<usize> {
 }
 
 /// Reads an address: `WSAEFAULT` for NULL or one that is too short, `WSAEAFNOSUPPORT` for another family.
+///
+/// # Errors
+/// `WSAEFAULT` for NULL and for what is too short, `WSAEAFNOSUPPORT` for other families.
 ///
 /// # Safety
 /// `address` is NULL or points to `length` readable bytes.
@@ -43,8 +46,25 @@ pub unsafe fn read_sockaddr(address: *const sockaddr, length: usize) -> Result<S
     }
 }
 
-/// Writes an address and its length. When the room (`*length`) is too small, only the length is written, and the
-/// result is `WSAEFAULT`.
+/// Reads an address that is as long as its family demands; `None` for NULL and for other families.
+///
+/// # Safety
+/// `address` is NULL or so long.
+pub(super) unsafe fn read_whole(address: *const sockaddr) -> Option<SocketAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: every address begins with its family.
+    let family = unsafe { address.cast::<libc::sa_family_t>().read_unaligned() };
+    // SAFETY: as long as its family demands, as the caller promises.
+    unsafe { read_sockaddr(address, sockaddr_size(family.into())?) }.ok()
+}
+
+/// Writes an address and its length. If the room (`*length`) is too small, only the length is written, and the result is
+/// `WSAEFAULT`.
+///
+/// # Errors
+/// `WSAEFAULT` if there is no room.
 ///
 /// # Safety
 /// `target` is NULL or has room for `*length` bytes.
@@ -57,7 +77,7 @@ pub unsafe fn write_sockaddr(from: SocketAddr, target: *mut sockaddr, length: &m
                 sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
                 sin_zero: [0; 8],
             };
-            // SAFETY: passed on.
+            // SAFETY: NULL or room for so many bytes, as the caller promises.
             unsafe { write_raw(raw, target, length) }
         }
         SocketAddr::V6(v6) => {
@@ -68,7 +88,7 @@ pub unsafe fn write_sockaddr(from: SocketAddr, target: *mut sockaddr, length: &m
                 sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
                 sin6_scope_id: v6.scope_id(),
             };
-            // SAFETY: passed on.
+            // SAFETY: NULL or room for so many bytes, as the caller promises.
             unsafe { write_raw(raw, target, length) }
         }
     }
@@ -98,8 +118,16 @@ fn number(text: &str) -> Option<u32> {
     (proper && !digits.is_empty()).then(|| u32::from_str_radix(digits, radix).ok())?
 }
 
-/// An IPv4 address in one to four parts, of which the last fills what the others leave.
-fn parse_v4(text: &str) -> Option<Ipv4Addr> {
+/// An IPv4 address in one to four parts, of which the last one fills the remaining bytes.
+pub(crate) fn parse_v4(text: &str) -> Option<Ipv4Addr> {
+    // Of a single hexadecimal number only the low 32 bits count.
+    if let [b'0', b'x' | b'X', digits @ ..] = text.as_bytes()
+        && digits.len() > 8
+        && digits.iter().all(u8::is_ascii_hexdigit)
+    {
+        let low = u32::from_str_radix(&text[text.len() - 8..], 16).ok()?;
+        return Some(Ipv4Addr::from(low));
+    }
     let parts = text.split('.').map(number).collect::<Option<Vec<u32>>>()?;
     let (last, leading) = parts.split_last()?;
     if leading.len() > 3 || leading.iter().any(|&part| part > 255) {
@@ -123,7 +151,7 @@ fn parse_scope(text: &str) -> Option<u32> {
     }
 }
 
-/// A port that is named must not be 0.
+/// An explicit port must not be 0.
 fn parse_port(text: &str) -> Option<u16> {
     number(text).and_then(|port| port.try_into().ok()).filter(|port| *port != 0)
 }
@@ -170,7 +198,7 @@ pub fn display_v6(ip: Ipv6Addr) -> String {
     if !embedded {
         return ip.to_string();
     }
-    // Anything but zeroes, which would be left out, keeps the place.
+    // A placeholder other than zeroes, which would be abbreviated.
     let [c, d, e, f, g, h] = head;
     let text = Ipv6Addr::new(c, d, e, f, g, h, 1, 1).to_string();
     let low = Ipv4Addr::from(u32::from(a) << 16 | u32::from(b));
@@ -213,6 +241,7 @@ mod tests {
             ("10.20.770", AF_INET, "10.20.3.2:0"),
             ("10.65793:5", AF_INET, "10.1.1.1:5"),
             ("0x0A0b0c0d", AF_INET, "10.11.12.13:0"),
+            ("0x123456789", AF_INET, "35.69.103.137:0"),
             ("1.2.3.00", AF_INET, "1.2.3.0:0"),
             ("01::A:b", AF_INET6, "[1::a:b]:0"),
             ("::2:3:4:5:6:7:8", AF_INET6, "[0:2:3:4:5:6:7:8]:0"),

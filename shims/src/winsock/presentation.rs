@@ -2,13 +2,14 @@
 
 use super::address::{display, display_v6, parse, read_sockaddr, sockaddr_size, write_sockaddr};
 use super::outcome;
+use crate::arguments::Text;
 use crate::error::*;
-use crate::text::{self, Wchar};
+use crate::text::{self, Unit, narrow_and_wide};
 use libc::{AF_INET, AF_INET6, sockaddr};
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Text to address. The target stays as it is on errors.
+/// Converts text to an address. The target is unchanged on errors.
 ///
 /// # Safety
 /// `length` is NULL or readable and writable, `target` is NULL or has room for `*length` bytes.
@@ -18,7 +19,7 @@ unsafe fn string_to_address(
     target: *mut sockaddr,
     length: *mut i32,
 ) -> Result<(), u32> {
-    // SAFETY: NULL or valid by the contract.
+    // SAFETY: NULL or a length, as this function asks.
     let length = unsafe { length.as_mut() }.filter(|_| !target.is_null()).ok_or(WSAEFAULT)?;
     let text = text.ok_or(WSAEINVAL)?;
     let size = sockaddr_size(family).ok_or(WSAEINVAL)?;
@@ -33,7 +34,7 @@ unsafe fn string_to_address(
     }
 }
 
-/// Hands an address out as text. `length` counts characters with the NUL.
+/// Writes an address as text. `length` counts characters with the NUL.
 ///
 /// # Safety
 /// `address` is NULL or has `size` bytes, `length` is NULL or valid, `buffer` is NULL or has `*length` units.
@@ -44,7 +45,7 @@ unsafe fn address_to_string<T: Copy + Default>(
     length: *mut u32,
     encode: impl FnOnce(String) -> Vec<T>,
 ) -> Result<(), u32> {
-    // SAFETY: NULL or valid by the contract.
+    // SAFETY: NULL or a length, as this function asks.
     let length = unsafe { length.as_mut() }.ok_or(WSAEFAULT)?;
     if address.is_null() {
         return Err(WSAEFAULT);
@@ -53,16 +54,29 @@ unsafe fn address_to_string<T: Copy + Default>(
     let address = unsafe { read_sockaddr(address, size as usize) }.map_err(|_| WSAEINVAL)?;
     let text = encode(display(address));
     let room = std::mem::replace(length, text.len() as u32 + 1);
-    // SAFETY: the room is promised by the contract.
+    // SAFETY: the buffer is NULL or has as many units as `*length` said, as the caller promises.
     if unsafe { text::store(&text, buffer, room as usize) } { Ok(()) } else { Err(WSAEFAULT) }
 }
 
-/// The bytes of an address in the strict form, `Ok(None)` when the text is none.
+/// The bytes of an address in strict notation, `Ok(None)` if the text is not an address. Normalises an IPv6 address for Rust's
+/// parser: Windows accepts leading zeroes in an embedded IPv4 address, up to three digits.
+fn without_leading_zeroes(text: &str) -> String {
+    let Some((head, tail)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.')) else {
+        return text.to_owned();
+    };
+    let part = |part: &str| match part.trim_start_matches('0') {
+        "" if (1..=3).contains(&part.len()) => "0".to_owned(),
+        short if part.len() <= 3 => short.to_owned(),
+        _ => part.to_owned(),
+    };
+    format!("{head}:{}", tail.split('.').map(part).collect::<Vec<_>>().join("."))
+}
+
 fn pton(family: i32, text: Option<String>) -> Result<Option<Vec<u8>>, u32> {
     let text = text.ok_or(WSAEFAULT)?;
     match family {
         AF_INET => Ok(text.parse::<Ipv4Addr>().ok().map(|ip| ip.octets().into())),
-        AF_INET6 => Ok(text.parse::<Ipv6Addr>().ok().map(|ip| ip.octets().into())),
+        AF_INET6 => Ok(without_leading_zeroes(&text).parse::<Ipv6Addr>().ok().map(|ip| ip.octets().into())),
         _ => Err(WSAEAFNOSUPPORT),
     }
 }
@@ -73,7 +87,7 @@ unsafe fn pton_result(result: Result<Option<Vec<u8>>, u32>, target: *mut c_void)
     let result = result.and_then(|bytes| if target.is_null() { Err(WSAEFAULT) } else { Ok(bytes) });
     match result {
         Ok(Some(bytes)) => {
-            // SAFETY: room by the contract.
+            // SAFETY: not NULL, hence room for an address of the family, which these bytes are.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.cast(), bytes.len()) };
             1
         }
@@ -102,7 +116,7 @@ unsafe fn ntop(family: i32, source: *const c_void) -> Result<String, u32> {
 /// `buffer` is NULL or has room for `size` units.
 unsafe fn ntop_result<T: Copy + Default>(text: Result<Vec<T>, u32>, buffer: *mut T, size: usize) -> *const T {
     let stored = text.and_then(|text| {
-        // SAFETY: the room is promised by the contract.
+        // SAFETY: the buffer is NULL or has room for `size` units, as the caller promises.
         let stored = unsafe { text::store(&text, buffer, size) };
         if stored { Ok(()) } else { Err(ERROR_INVALID_PARAMETER) }
     });
@@ -115,94 +129,76 @@ unsafe fn ntop_result<T: Copy + Default>(text: Result<Vec<T>, u32>, buffer: *mut
     }
 }
 
-/// `WSAStringToAddressW`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSAStringToAddressW(
-    string: *const Wchar,
+/// # Safety
+/// As for [`string_to_address`].
+unsafe fn wsa_string_to_address<T: Unit>(
+    string: Text<'_, T>,
     family: i32,
     _protocol: *const c_void,
     address: *mut sockaddr,
     length: *mut i32,
 ) -> i32 {
-    // SAFETY: the function's contract.
-    outcome(unsafe { string_to_address(text::string_from_wide(string), family, address, length) })
+    // SAFETY: the room for the address is as this function asks, too.
+    outcome(unsafe { string_to_address(string.read(), family, address, length) })
 }
 
-/// `WSAStringToAddressA`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSAStringToAddressA(
-    string: *const c_char,
-    family: i32,
-    _protocol: *const c_void,
-    address: *mut sockaddr,
-    length: *mut i32,
-) -> i32 {
-    // SAFETY: the function's contract.
-    outcome(unsafe { string_to_address(text::string_from_narrow(string), family, address, length) })
-}
-
-/// `WSAAddressToStringW`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSAAddressToStringW(
+/// # Safety
+/// As for [`address_to_string`].
+unsafe fn wsa_address_to_string<T: Unit>(
     address: *const sockaddr,
     size: u32,
     _protocol: *const c_void,
-    string: *mut Wchar,
+    string: *mut T,
     length: *mut u32,
 ) -> i32 {
-    // SAFETY: the function's contract.
-    outcome(unsafe { address_to_string(address, size, string, length, |text| text::to_wide(&text)) })
+    // SAFETY: the address and the room for the text are as this function asks, too.
+    outcome(unsafe { address_to_string(address, size, string, length, |text| T::spell(&text)) })
 }
 
-/// `WSAAddressToStringA`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSAAddressToStringA(
-    address: *const sockaddr,
-    size: u32,
-    _protocol: *const c_void,
-    string: *mut c_char,
-    length: *mut u32,
-) -> i32 {
-    // SAFETY: the function's contract.
-    outcome(unsafe { address_to_string(address, size, string.cast(), length, String::into_bytes) })
+/// # Safety
+/// As for [`pton_result`].
+unsafe fn inet_pton<T: Unit>(family: i32, string: Text<'_, T>, address: *mut c_void) -> i32 {
+    // SAFETY: the room for the address is as this function asks, too.
+    let result = unsafe { pton_result(pton(family, string.read()), address) };
+    if result == 0 && size_of::<T>() > 1 {
+        // Only the wide function sets this error.
+        set_last_error(WSAEINVAL);
+    }
+    result
 }
 
-/// `InetPtonW`: 1, 0 when the text is no address, -1 on errors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InetPtonW(family: i32, string: *const Wchar, address: *mut c_void) -> i32 {
-    // SAFETY: the function's contract.
-    unsafe { pton_result(pton(family, text::string_from_wide(string)), address) }
+/// # Safety
+/// As for [`ntop`] and [`ntop_result`].
+unsafe fn inet_ntop<T: Unit>(family: i32, address: *const c_void, string: *mut T, size: usize) -> *const T {
+    // SAFETY: the address is as this function asks, too.
+    let text = unsafe { ntop(family, address) };
+    // SAFETY: so is the room for the text.
+    unsafe { ntop_result(text.map(|text| T::spell(&text)), string, size) }
 }
 
-/// `InetPtonA`: 1, 0 when the text is no address, -1 on errors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InetPtonA(family: i32, string: *const c_char, address: *mut c_void) -> i32 {
-    // SAFETY: the function's contract.
-    unsafe { pton_result(pton(family, text::string_from_narrow(string)), address) }
-}
-
-/// `InetNtopW`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InetNtopW(
-    family: i32,
-    address: *const c_void,
-    string: *mut Wchar,
-    size: usize,
-) -> *const Wchar {
-    // SAFETY: the function's contract.
-    unsafe { ntop_result(ntop(family, address).map(|text| text::to_wide(&text)), string, size) }
-}
-
-/// `InetNtopA`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_InetNtopA(
-    family: i32,
-    address: *const c_void,
-    string: *mut c_char,
-    size: usize,
-) -> *const c_char {
-    // SAFETY: the function's contract.
-    unsafe { ntop_result(ntop(family, address).map(String::into_bytes), string.cast(), size).cast() }
+narrow_and_wide! {
+    "`WSAStringToAddress`."
+    ndw_WSAStringToAddressA ndw_WSAStringToAddressW = unsafe wsa_string_to_address(
+        string: Text<'_, T>,
+        family: i32,
+        protocol: *const c_void,
+        address: *mut sockaddr,
+        length: *mut i32,
+    ) -> i32;
+    "`WSAAddressToString`."
+    ndw_WSAAddressToStringA ndw_WSAAddressToStringW = unsafe wsa_address_to_string(
+        address: *const sockaddr,
+        size: u32,
+        protocol: *const c_void,
+        string: *mut T,
+        length: *mut u32,
+    ) -> i32;
+    "`InetPton`: 1, 0 when the text is no address, -1 on errors."
+    ndw_InetPtonA ndw_InetPtonW =
+        unsafe inet_pton(family: i32, string: Text<'_, T>, address: *mut c_void) -> i32;
+    "`InetNtop`."
+    ndw_InetNtopA ndw_InetNtopW =
+        unsafe inet_ntop(family: i32, address: *const c_void, string: *mut T, size: usize) -> *const T;
 }
 
 #[cfg(test)]
@@ -219,7 +215,7 @@ mod tests {
         // SAFETY: a terminated string, and no more room told than there is.
         let result = unsafe {
             let target = bytes.as_mut_ptr().cast();
-            ndw_WSAStringToAddressW(w(text).as_ptr(), family, null(), target, &mut length)
+            ndw_WSAStringToAddressW(Text::terminated(&w(text)), family, null(), target, &mut length)
         };
         (result, last_error(), length, bytes)
     }
@@ -249,13 +245,13 @@ mod tests {
         // SAFETY: NULL is refused.
         unsafe {
             let mut length = 16;
-            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".as_ptr(), 2, null(), null_mut(), &mut length), -1);
+            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".into(), 2, null(), null_mut(), &mut length), -1);
             assert_eq!(last_error(), WSAEFAULT);
             let mut bytes = UNTOUCHED;
             let target = bytes.as_mut_ptr().cast();
-            assert_eq!(ndw_WSAStringToAddressA(null(), 2, null(), target, &mut length), -1);
+            assert_eq!(ndw_WSAStringToAddressA(Text::NULL, 2, null(), target, &mut length), -1);
             assert_eq!(last_error(), WSAEINVAL);
-            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".as_ptr(), 2, null(), target, null_mut()), -1);
+            assert_eq!(ndw_WSAStringToAddressA(c"1.2.3.4".into(), 2, null(), target, null_mut()), -1);
             assert_eq!(last_error(), WSAEFAULT);
         }
     }
@@ -290,15 +286,15 @@ mod tests {
         let target = bytes.as_mut_ptr().cast();
         // SAFETY: room for either family.
         unsafe {
-            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".as_ptr(), target), 1);
-            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3".as_ptr(), target), 0);
-            assert_eq!(ndw_InetPtonW(AF_INET, w("1.2.3.4:5").as_ptr(), target), 0);
-            assert_eq!(ndw_InetPtonA(99, c"1.2.3.4".as_ptr(), target), -1);
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".into(), target), 1);
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3".into(), target), 0);
+            assert_eq!(ndw_InetPtonW(AF_INET, Text::terminated(&w("1.2.3.4:5")), target), 0);
+            assert_eq!(ndw_InetPtonA(99, c"1.2.3.4".into(), target), -1);
             assert_eq!(last_error(), WSAEAFNOSUPPORT);
-            assert_eq!(ndw_InetPtonA(AF_INET, null(), target), -1);
+            assert_eq!(ndw_InetPtonA(AF_INET, Text::NULL, target), -1);
             assert_eq!(last_error(), WSAEFAULT);
             assert_eq!(bytes[..4], [1, 2, 3, 4]);
-            assert_eq!(ndw_InetPtonW(AF_INET6, w("::2").as_ptr(), bytes.as_mut_ptr().cast()), 1);
+            assert_eq!(ndw_InetPtonW(AF_INET6, Text::terminated(&w("::2")), bytes.as_mut_ptr().cast()), 1);
         }
         assert_eq!(bytes[15], 2);
     }
@@ -344,12 +340,13 @@ mod tests {
         ] {
             for text in texts {
                 // SAFETY: room for either family.
-                assert_eq!(unsafe { ndw_InetPtonW(family, w(text).as_ptr(), target) }, 0, "{text:?}");
+                let read = unsafe { ndw_InetPtonW(family, Text::terminated(&w(text)), target) };
+                assert_eq!(read, 0, "{text:?}");
             }
         }
         // SAFETY: NULL is refused.
         unsafe {
-            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".as_ptr(), null_mut()), -1);
+            assert_eq!(ndw_InetPtonA(AF_INET, c"1.2.3.4".into(), null_mut()), -1);
             assert_eq!(last_error(), WSAEFAULT);
         }
         assert_eq!(bytes, [0xAA; 16]);
@@ -390,5 +387,30 @@ mod tests {
             assert!(ndw_InetNtopA(99, bytes.as_ptr().cast(), null_mut(), 0).is_null());
             assert_eq!(last_error(), WSAEAFNOSUPPORT);
         }
+    }
+
+    #[test]
+    fn pton_takes_zeroes_before_the_parts_of_an_embedded_address() {
+        let mut bytes = [0u8; 16];
+        let mut read = |text: &str| {
+            set_last_error(0);
+            let wide = crate::text::w(text);
+            // SAFETY: a terminated text, and room for an address.
+            let result =
+                unsafe { ndw_InetPtonW(AF_INET6, Text::terminated(&wide), bytes.as_mut_ptr().cast()) };
+            (result, last_error(), bytes[12..].to_vec())
+        };
+        assert_eq!(read("1::001.2.3.4"), (1, 0, vec![1, 2, 3, 4]));
+        assert_eq!(read("1::5.000.07.010"), (1, 0, vec![5, 0, 7, 10]));
+        for text in ["1::0001.2.3.4", "1::1.2.3", "1::1..3.4", "1::1.2.3.256", "001.2.3.4"] {
+            let (result, error, _) = read(text);
+            assert_eq!((result, error), (0, WSAEINVAL), "{text}");
+        }
+        // SAFETY: a terminated text, and room for an address of the family.
+        unsafe {
+            set_last_error(0);
+            assert_eq!(ndw_InetPtonA(AF_INET6, c"1::1.2.3".into(), bytes.as_mut_ptr().cast()), 0);
+        }
+        assert_eq!(last_error(), 0);
     }
 }

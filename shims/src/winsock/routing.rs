@@ -1,17 +1,20 @@
-//! Which local address speaks to a remote one, and which local addresses there are.
+//! The local address for a remote one, and the list of local addresses.
 
+use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::address::read_sockaddr;
+use super::address::read_whole;
 
-/// The local address, with port 0, from which the system would speak to `remote`.
+/// The local address, with port 0, that the system uses to reach `remote`.
 ///
-/// The kernel chooses it when a datagram socket is connected, for which nothing is sent. A local destination is
-/// reached from itself.
+/// The kernel selects it when a datagram socket is connected, which sends nothing. A local address is reached from itself.
+///
+/// # Errors
+/// The errno of `connect` on a datagram socket: `ENETUNREACH` without a route; `EINVAL` for a wildcard.
 pub fn local_address_for(remote: SocketAddr) -> io::Result<SocketAddr> {
     if remote.ip().is_unspecified() {
-        // Linux would take this for the host itself; on Windows it is no destination.
+        // Linux takes this for the local host; on Windows it is no valid destination.
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     let any: IpAddr =
@@ -19,7 +22,7 @@ pub fn local_address_for(remote: SocketAddr) -> io::Result<SocketAddr> {
     let socket = UdpSocket::bind((any, 0))?;
     let mut target = remote;
     if target.port() == 0 {
-        // The port plays no part in routing, but the standard library may refuse 0.
+        // The port is irrelevant for routing, but the standard library may refuse 0.
         target.set_port(9);
     }
     socket.connect(target)?;
@@ -28,28 +31,49 @@ pub fn local_address_for(remote: SocketAddr) -> io::Result<SocketAddr> {
     Ok(local)
 }
 
-/// The addresses of all interfaces that are up.
-pub fn local_addresses() -> io::Result<Vec<SocketAddr>> {
+/// An interface of the kernel's list, which has one entry for each address of an interface.
+pub(super) struct Interface {
+    pub(super) name: CString,
+    pub(super) flags: u32,
+    /// `None` for families other than IPv4 and IPv6.
+    pub(super) address: Option<SocketAddr>,
+    pub(super) mask: Option<SocketAddr>,
+}
+
+/// The kernel's list of interfaces.
+///
+/// # Errors
+/// The errno of `getifaddrs`.
+pub(super) fn interfaces() -> io::Result<Vec<Interface>> {
     let mut list = std::ptr::null_mut();
-    // SAFETY: `list` is writable.
+    // SAFETY: room for a pointer.
     if unsafe { libc::getifaddrs(&mut list) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let mut addresses = Vec::new();
-    let mut entry = list;
-    // SAFETY: the list is valid until it is freed; an address has the size of its family.
-    unsafe {
-        while let Some(interface) = entry.as_ref() {
-            let up = interface.ifa_flags & libc::IFF_UP as u32 != 0;
-            if up && !interface.ifa_addr.is_null() {
-                let size = super::address::sockaddr_size((*interface.ifa_addr).sa_family.into());
-                addresses.extend(size.and_then(|size| read_sockaddr(interface.ifa_addr, size).ok()));
-            }
-            entry = interface.ifa_next;
-        }
-        libc::freeifaddrs(list);
+    let mut found = Vec::new();
+    let mut next = list;
+    // SAFETY: NULL or an entry of the list, which lives until it is freed.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: the names of the list are terminated.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_owned();
+        // SAFETY: an address of the list is NULL or has the size of its family.
+        let [address, mask] =
+            [entry.ifa_addr, entry.ifa_netmask].map(|address| unsafe { read_whole(address) });
+        found.push(Interface { name, flags: entry.ifa_flags, address, mask });
     }
-    Ok(addresses)
+    // SAFETY: got above, and nothing of it is used any more.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+/// The addresses of all interfaces that are up.
+///
+/// # Errors
+/// The errno of `getifaddrs`.
+pub fn local_addresses() -> io::Result<Vec<SocketAddr>> {
+    let up = |interface: &Interface| interface.flags & libc::IFF_UP as u32 != 0;
+    Ok(interfaces()?.into_iter().filter(up).filter_map(|interface| interface.address).collect())
 }
 
 #[cfg(test)]

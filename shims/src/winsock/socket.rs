@@ -1,248 +1,461 @@
-//! Sockets, as far as they serve to ask about addresses.
+//! Sockets: `socket`, `bind`, `listen`, `accept`, `connect`, `closesocket` and related functions.
+//!
+//! Functions that the C library has, too, have its parameters, as the headers redirect its declarations; an `int *` length is
+//! taken as a `socklen_t *`, which has the same size. They set `errno` as well as the last error.
 
-use super::address::{read_sockaddr, sockaddr_size, write_sockaddr};
-use super::outcome;
-use super::routing::{local_address_for, local_addresses};
+use super::catalogue::{ProtocolInfo, ProtocolInfoA};
+use super::startup::started;
+use super::system::{self, checked, has_peer, int_option, retry};
+use super::table::selection::{FD_ACCEPT, enable};
+use super::table::{self, CONNECT_FAILED, CONNECTING, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT};
+use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
+use crate::arguments::{In, InOut};
+use crate::boundary::guard;
 use crate::error::*;
-use libc::sockaddr;
-use std::ffi::{c_int, c_void};
-use std::io;
+use crate::io::Idle;
+use crate::io::sys::Deadline;
+use libc::{c_int, sockaddr, socklen_t};
+use std::ffi::c_void;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-/// `SOCKET`: a file descriptor, or all ones.
-pub type Socket = usize;
+/// The lowest descriptor that can be passed as a handle: lower ones are NULL with tag bits.
+const LOWEST: RawFd = 4;
 
-/// `INVALID_SOCKET`.
-pub const INVALID_SOCKET: Socket = Socket::MAX;
-/// `SIO_ROUTING_INTERFACE_QUERY`.
-pub const SIO_ROUTING_INTERFACE_QUERY: u32 = 0xC800_0014;
-/// `SIO_ADDRESS_LIST_QUERY`.
-pub const SIO_ADDRESS_LIST_QUERY: u32 = 0x4800_0016;
-
-/// The Winsock error of the last system call.
-fn last_socket_error() -> u32 {
-    wsa_error(&io::Error::last_os_error())
-}
-
-fn wsa_error(error: &io::Error) -> u32 {
-    error.raw_os_error().map_or(WSAENETDOWN, errno_to_wsa)
-}
-
-/// The descriptor of a socket and its address family.
-fn descriptor(socket: Socket) -> Result<(c_int, i32), u32> {
-    let fd = c_int::try_from(socket).map_err(|_| WSAENOTSOCK)?;
-    let mut family: c_int = 0;
-    let mut size = size_of::<c_int>() as libc::socklen_t;
-    let target = (&raw mut family).cast();
-    // SAFETY: the option is an int, and there is room for one.
-    match unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, target, &mut size) } {
-        0 => Ok((fd, family)),
-        _ => Err(last_socket_error()),
+/// Moves a socket to a descriptor that can be passed as a handle, if possible.
+fn with_a_handle(socket: OwnedFd) -> RawFd {
+    if socket.as_raw_fd() >= LOWEST {
+        return socket.into_raw_fd();
     }
+    rustix::io::fcntl_dupfd_cloexec(&socket, LOWEST).unwrap_or(socket).into_raw_fd()
 }
 
-/// The buffers of `WSAIoctl`.
-struct Buffers {
-    input: *const c_void,
-    input_size: u32,
-    output: *mut c_void,
-    output_size: u32,
+/// Reports an errno.
+fn fail(errno: c_int) -> c_int {
+    failed(errno, errno_to_wsa(errno));
+    SOCKET_ERROR
 }
 
-/// `SIO_ROUTING_INTERFACE_QUERY`: remote address in, local address out. Returns the bytes used or needed.
-///
-/// # Safety
-/// The buffers have the sizes they tell.
-unsafe fn query_route(buffers: &Buffers, returned: &mut u32) -> Result<(), u32> {
-    // SAFETY: as promised.
-    let remote =
-        unsafe { read_sockaddr(buffers.input.cast(), buffers.input_size as usize) }.map_err(|code| {
-            // A family that cannot be routed is an invalid argument here.
-            if code == WSAEAFNOSUPPORT { WSAEINVAL } else { code }
-        })?;
-    let local = local_address_for(remote).map_err(|error| wsa_error(&error))?;
-    let mut size = buffers.output_size as usize;
-    // SAFETY: as promised.
-    let result = unsafe { write_sockaddr(local, buffers.output.cast(), &mut size) };
-    *returned = size as u32;
-    result
-}
+/// What Linux adds to the type of a socket.
+const MODES: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 
-/// `SOCKET_ADDRESS`.
-#[repr(C)]
-struct SocketAddress {
-    address: *mut sockaddr,
-    length: i32,
-}
-
-/// `SIO_ADDRESS_LIST_QUERY`: a `SOCKET_ADDRESS_LIST` with the addresses behind it in the same buffer.
-///
-/// # Safety
-/// The output buffer has the size it tells.
-unsafe fn list_addresses(family: i32, buffers: &Buffers, returned: &mut u32) -> Result<(), u32> {
-    let size = sockaddr_size(family).ok_or(WSAEOPNOTSUPP)?;
-    let mut addresses = local_addresses().map_err(|error| wsa_error(&error))?;
-    addresses.retain(|address| address.is_ipv4() == (family == libc::AF_INET));
-    // The count is padded to the alignment of the entries.
-    let entries = align_of::<SocketAddress>();
-    let behind = entries + addresses.len() * size_of::<SocketAddress>();
-    let needed = behind + addresses.len() * size;
-    *returned = needed as u32;
-    if buffers.output.is_null() || (buffers.output_size as usize) < needed {
-        return Err(WSAEFAULT);
+/// The family, type and protocol that are meant: as on Windows, no type is that of the protocol, TCP if there is none either, and
+/// no family is IPv4 if there is a protocol.
+fn meant([family, kind, protocol]: [c_int; 3]) -> Result<[c_int; 3], (c_int, u32)> {
+    let unknown_protocol = (libc::EPROTONOSUPPORT, WSAEPROTONOSUPPORT);
+    let bare = kind & !MODES;
+    if family == libc::AF_UNSPEC && protocol == 0 {
+        return Err((libc::EAFNOSUPPORT, WSAEINVAL));
     }
-    let start = buffers.output.cast::<u8>();
-    // SAFETY: everything lies within the size that was checked; the caller's buffer may have any alignment.
-    unsafe {
-        start.cast::<i32>().write_unaligned(addresses.len() as i32);
-        for (i, address) in addresses.into_iter().enumerate() {
-            let target = start.add(behind + i * size).cast::<sockaddr>();
-            write_sockaddr(address, target, &mut { size })?;
-            let entry = start.add(entries + i * size_of::<SocketAddress>()).cast::<SocketAddress>();
-            entry.write_unaligned(SocketAddress { address: target, length: size as i32 });
+    // SOCK_STREAM to SOCK_PACKET.
+    if !(0..=10).contains(&bare) {
+        return Err((libc::ESOCKTNOSUPPORT, WSAESOCKTNOSUPPORT));
+    }
+    let (no_family, ip) = (family == libc::AF_UNSPEC, matches!(family, libc::AF_INET | libc::AF_INET6));
+    let told = !no_family && (bare != 0 || !ip);
+    if told {
+        return Ok([family, kind, protocol]);
+    }
+    let (type_of_protocol, protocol) = match protocol {
+        0 | libc::IPPROTO_TCP => (libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        libc::IPPROTO_UDP => (libc::SOCK_DGRAM, protocol),
+        _ => return Err(unknown_protocol),
+    };
+    if bare != 0 && bare != type_of_protocol {
+        return Err(unknown_protocol);
+    }
+    Ok([if no_family { libc::AF_INET } else { family }, kind & MODES | type_of_protocol, protocol])
+}
+
+fn make(asked: [c_int; 3]) -> Result<RawFd, (c_int, u32)> {
+    let [family, kind, protocol] = meant(asked)?;
+    let socket = system::socket(family, kind, protocol).map_err(|errno| match errno {
+        // Of what is left to be wrong, only a protocol that is no number of one.
+        libc::EINVAL => (errno, WSAEPROTONOSUPPORT),
+        _ => (errno, errno_to_wsa(errno)),
+    })?;
+    let fd = with_a_handle(socket);
+    if family == libc::AF_INET6 {
+        // Cannot fail: every socket of the family has the option.
+        let _ = system::set_option::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1);
+    }
+    Ok(fd)
+}
+
+/// `socket`. An IPv6 socket is IPv6-only by default. Success leaves a last error of 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    guard(SOCKET_ERROR, || {
+        if !started() {
+            return fails_as(libc::ENETDOWN, WSANOTINITIALISED);
+        }
+        match make([family, kind, protocol]) {
+            Ok(fd) => {
+                set_last_error(ERROR_SUCCESS);
+                fd
+            }
+            Err((errno, code)) => fails_as(errno, code),
+        }
+    })
+}
+
+/// The values that `WSASocket` takes from a `WSAPROTOCOL_INFO`: 0 and FROM_PROTOCOL_INFO.
+const FROM_PROTOCOL_INFO: [c_int; 2] = [0, -1];
+
+fn make_as_told<Name: Copy>(
+    [mut family, mut kind, mut protocol]: [c_int; 3],
+    info: In<'_, ProtocolInfo<Name>>,
+) -> Socket {
+    if let Some(info) = info.read() {
+        let told = [info.address_family, info.socket_type, info.protocol];
+        for (given, told) in [&mut family, &mut kind, &mut protocol].into_iter().zip(told) {
+            if FROM_PROTOCOL_INFO.contains(given) {
+                *given = told;
+            }
+        }
+        if FROM_PROTOCOL_INFO.contains(&family) {
+            fails_as(libc::EAFNOSUPPORT, WSAEAFNOSUPPORT);
+            return INVALID_SOCKET;
         }
     }
-    Ok(())
+    match ndw_socket(family, kind, protocol) {
+        fd if fd >= 0 => fd as Socket,
+        _ => INVALID_SOCKET,
+    }
 }
 
-/// `WSASocketW`.
+/// `WSASocketW`. All sockets can be overlapped.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WSASocketW(
-    family: i32,
-    kind: i32,
-    protocol: i32,
-    _info: *const c_void,
+    family: c_int,
+    kind: c_int,
+    protocol: c_int,
+    info: In<'_, ProtocolInfo>,
     _group: u32,
     _flags: u32,
 ) -> Socket {
-    // SAFETY: a plain system call.
-    match unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) } {
-        fd if fd >= 0 => fd as Socket,
-        _ => {
-            set_last_error(last_socket_error());
-            INVALID_SOCKET
-        }
-    }
+    make_as_told([family, kind, protocol], info)
+}
+
+/// `WSASocketA`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_WSASocketA(
+    family: c_int,
+    kind: c_int,
+    protocol: c_int,
+    info: In<'_, ProtocolInfoA>,
+    _group: u32,
+    _flags: u32,
+) -> Socket {
+    make_as_told([family, kind, protocol], info)
+}
+
+/// Closes a socket, and cancels its pending requests.
+pub(crate) fn close(fd: RawFd) -> Result<(), u32> {
+    let socket = table::get(fd)?;
+    table::forget(fd);
+    socket.leave();
+    // SAFETY: a socket, and the caller's to close. Linux closes it whatever `close` returns.
+    unsafe { libc::close(fd) };
+    socket.abort();
+    Ok(())
 }
 
 /// `closesocket`.
+///
+/// # Safety
+/// Nobody else uses the descriptor, which any call may get for another file from now on.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_closesocket(socket: Socket) -> i32 {
-    outcome(descriptor(socket).map(|(fd, _)| {
-        // SAFETY: a socket, and the caller's to close. Linux closes it whatever `close` returns.
-        unsafe { libc::close(fd) };
-    }))
+pub unsafe extern "C" fn ndw_closesocket(socket: Socket) -> i32 {
+    guard(SOCKET_ERROR, || outcome(table::descriptor(socket).and_then(close)))
 }
 
-/// `WSAIoctl`: address queries only, and none of them overlapped.
+/// The size of an address of the socket's family; `None` for families other than IPv4 and IPv6.
+pub(super) fn address_size(fd: RawFd) -> Option<usize> {
+    super::address::sockaddr_size(int_option(fd, libc::SO_DOMAIN).ok()?)
+}
+
+fn fails_as(errno: c_int, code: u32) -> c_int {
+    failed(errno, code);
+    SOCKET_ERROR
+}
+
+/// Whether an address for `bind` or `connect` is NULL or too short.
+pub(super) fn is_short(fd: RawFd, address: *const sockaddr, length: socklen_t) -> bool {
+    address.is_null() || address_size(fd).is_some_and(|size| (length as usize) < size)
+}
+
+/// `bind`. As on Windows, connections that are being closed do not block an address.
+///
+/// # Safety
+/// `address` is NULL or has `length` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSAIoctl(
-    socket: Socket,
-    code: u32,
-    input: *const c_void,
-    input_size: u32,
-    output: *mut c_void,
-    output_size: u32,
-    returned: *mut u32,
-    overlapped: *mut c_void,
-    _routine: *const c_void,
-) -> i32 {
-    let buffers = Buffers { input, input_size, output, output_size };
-    let mut count = 0;
-    let result = descriptor(socket).and_then(|(_, family)| match code {
-        _ if !overlapped.is_null() => Err(WSAEOPNOTSUPP),
-        _ if returned.is_null() => Err(WSAEFAULT),
-        // SAFETY: the function's contract.
-        SIO_ROUTING_INTERFACE_QUERY => unsafe { query_route(&buffers, &mut count) },
-        // SAFETY: the function's contract.
-        SIO_ADDRESS_LIST_QUERY => unsafe { list_addresses(family, &buffers, &mut count) },
-        _ => Err(WSAEOPNOTSUPP),
-    });
-    if !returned.is_null() {
-        // SAFETY: writable by the function's contract.
-        unsafe { returned.write(count) };
+pub unsafe extern "C" fn ndw_bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    guard(SOCKET_ERROR, || {
+        // SAFETY: C's caller has an address of that length; the kernel refuses NULL.
+        let bind = || checked(unsafe { libc::bind(fd, address, length) });
+        match bind() {
+            Ok(()) => 0,
+            Err(libc::EADDRINUSE) if !table::is_marked(fd, EXCLUSIVE) && share(fd, true) => match bind() {
+                Ok(()) => 0,
+                Err(errno) => {
+                    share(fd, false);
+                    fail(errno)
+                }
+            },
+            Err(libc::EINVAL | libc::EFAULT) if is_short(fd, address, length) => {
+                fails_as(libc::EFAULT, WSAEFAULT)
+            }
+            Err(libc::EACCES) => fails_as(libc::EACCES, WSAEACCES),
+            Err(errno) => fail(errno),
+        }
+    })
+}
+
+/// Sets or restores `SO_REUSEADDR` of a stream socket without it. On Linux it lets a listener start while connections of an
+/// earlier one are being closed, which on Windows needs no option.
+fn share(fd: RawFd, on: bool) -> bool {
+    if int_option(fd, libc::SO_TYPE) != Ok(libc::SOCK_STREAM)
+        || (on && int_option(fd, libc::SO_REUSEADDR) != Ok(0))
+    {
+        return false;
     }
-    outcome(result)
+    system::set_option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, on.into()).is_ok()
+}
+
+/// Whether the socket has a local address.
+pub(super) fn is_bound(fd: RawFd) -> bool {
+    let Ok(address) = system::local_address(fd) else { return false };
+    // SAFETY: within the storage. The port is at the same place in both families.
+    let port = unsafe { (&raw const address).cast::<libc::sockaddr_in>().read() }.sin_port;
+    !matches!(address.ss_family.into(), libc::AF_INET | libc::AF_INET6) || port != 0
+}
+
+/// `listen`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_listen(fd: c_int, backlog: c_int) -> c_int {
+    guard(SOCKET_ERROR, || {
+        if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !is_bound(fd) {
+            return fail(libc::EINVAL);
+        }
+        // SAFETY: takes no pointer.
+        match checked(unsafe { libc::listen(fd, backlog) }) {
+            Ok(()) => {
+                if !table::is_marked(fd, EXCLUSIVE) {
+                    share(fd, true);
+                }
+                0
+            }
+            Err(libc::ENOTCONN) => fail(libc::EINVAL),
+            Err(errno) => fail(errno),
+        }
+    })
+}
+
+/// `accept`.
+///
+/// # Safety
+/// `address` is NULL or has room for `*length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: InOut<'_, socklen_t>,
+) -> c_int {
+    guard(SOCKET_ERROR, || {
+        if !address.is_null() {
+            let room = length.read().map_or(0, |length| length as usize);
+            if address_size(fd).is_some_and(|size| room < size) {
+                return fails_as(libc::EFAULT, WSAEFAULT);
+            }
+        }
+        let _idle = Idle::enter();
+        let accepted = loop {
+            // SAFETY: C's caller has so much room for the address as `length` says, or NULL for it.
+            let call = || unsafe { libc::accept4(fd, address, length.as_ptr(), libc::SOCK_CLOEXEC) as isize };
+            match retry(call) {
+                // It is blocking for the program.
+                Err(libc::EAGAIN) if table::is_marked(fd, OURS_NOT_TO_WAIT) => {
+                    if let Err(errno) = system::poll(fd, libc::POLLIN, Deadline::Never) {
+                        break Err(errno);
+                    }
+                }
+                result => break result,
+            }
+        };
+        enable(fd, FD_ACCEPT);
+        match accepted {
+            // SAFETY: a descriptor that the call has just made; nobody else knows it.
+            Ok(connection) => with_a_handle(unsafe { OwnedFd::from_raw_fd(connection as RawFd) }),
+            Err(libc::EAGAIN) if system::is_blocking(fd) => fails_as(libc::EAGAIN, WSAETIMEDOUT),
+            Err(errno) => fail(errno),
+        }
+    })
+}
+
+/// The descriptor of a `SOCKET`, or an invalid one.
+pub(super) fn descriptor_or_none(socket: Socket) -> c_int {
+    table::descriptor(socket).unwrap_or(-1)
+}
+
+/// Whether an address has no host or no port, so that it cannot be connected to. (Linux takes the former for the local host.)
+/// With neither, it disconnects a datagram socket.
+///
+/// # Safety
+/// `address` has `length` bytes.
+pub(super) unsafe fn is_nowhere(address: *const sockaddr, length: socklen_t, stream: bool) -> bool {
+    // SAFETY: so many bytes, as the caller promises.
+    let address = unsafe { super::read_sockaddr(address, length as usize) };
+    address.is_ok_and(|address| match (address.ip().is_unspecified(), address.port() == 0) {
+        (true, true) => stream,
+        (no_host, no_port) => no_host || no_port && stream,
+    })
+}
+
+/// `connect`. A non-blocking one returns `WSAEWOULDBLOCK`.
+///
+/// # Safety
+/// `address` is NULL or has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    guard(SOCKET_ERROR, || {
+        let stream = match int_option(fd, libc::SO_TYPE) {
+            Ok(kind) => kind == libc::SOCK_STREAM,
+            Err(errno) => return fail(errno),
+        };
+        if is_short(fd, address, length) {
+            return fails_as(libc::EFAULT, WSAEFAULT);
+        }
+        // SAFETY: C's caller has an address of that length, and it is not NULL.
+        if unsafe { is_nowhere(address, length, stream) } {
+            return fail(libc::EADDRNOTAVAIL);
+        }
+        // Linux would report the success of an earlier non-blocking call.
+        if stream && has_peer(fd) {
+            return fail(libc::EISCONN);
+        }
+        let _idle = Idle::enter();
+        // SAFETY: C's caller has an address of that length.
+        let mut result = checked(unsafe { libc::connect(fd, address, length) }).err().unwrap_or(0);
+        if result == libc::EINTR {
+            // The kernel continues to connect.
+            result = match system::poll(fd, libc::POLLOUT, Deadline::Never) {
+                Ok(_) => int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno),
+                Err(errno) => errno,
+            };
+        }
+        if !stream {
+            return if result == 0 { 0 } else { fail(result) };
+        }
+        match (result, table::get(fd)) {
+            (0, Ok(socket)) => socket.became_connected(fd),
+            (libc::EINPROGRESS, Ok(socket)) => {
+                socket.unmark(CONNECT_FAILED);
+                socket.mark(CONNECTING);
+            }
+            _ => {}
+        }
+        match result {
+            0 => 0,
+            libc::EINPROGRESS if system::is_blocking(fd) => fails_as(libc::ETIMEDOUT, WSAETIMEDOUT),
+            libc::EINPROGRESS => fails_as(libc::EINPROGRESS, WSAEWOULDBLOCK),
+            errno => fail(errno),
+        }
+    })
+}
+
+/// `WSAConnect`, without data and quality of service.
+///
+/// # Safety
+/// `address` is NULL or has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSAConnect(
+    socket: Socket,
+    address: *const sockaddr,
+    length: c_int,
+    caller_data: *const c_void,
+    callee_data: *const c_void,
+    _sqos: *const c_void,
+    _gqos: *const c_void,
+) -> c_int {
+    if !caller_data.is_null() || !callee_data.is_null() {
+        set_last_error(WSAEOPNOTSUPP);
+        return SOCKET_ERROR;
+    }
+    // SAFETY: C's caller has an address of that length.
+    unsafe { ndw_connect(descriptor_or_none(socket), address, length as socklen_t) }
+}
+
+/// A call that writes an address.
+///
+/// # Safety
+/// `address` is NULL or has as much room as `length` says.
+unsafe fn name(
+    fd: RawFd,
+    address: *mut sockaddr,
+    length: InOut<'_, socklen_t>,
+    call: unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t) -> c_int,
+) -> c_int {
+    if let Err(errno) = int_option(fd, libc::SO_TYPE) {
+        return fail(errno);
+    }
+    let room = length.read().map(|length| length as usize).filter(|_| !address.is_null());
+    if room.is_none_or(|room| address_size(fd).is_some_and(|size| room < size)) {
+        return fails_as(libc::EFAULT, WSAEFAULT);
+    }
+    // SAFETY: so much room as `length` says, as the caller promises.
+    match checked(unsafe { call(fd, address, length.as_ptr()) }) {
+        Ok(()) => 0,
+        Err(errno) => fail(errno),
+    }
+}
+
+/// `getsockname`: `WSAEINVAL` for an unbound socket.
+///
+/// # Safety
+/// `address` is NULL or has room for `*length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_getsockname(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: InOut<'_, socklen_t>,
+) -> c_int {
+    // SAFETY: C's caller has so much room for the address as `length` says.
+    guard(SOCKET_ERROR, || match unsafe { name(fd, address, length, libc::getsockname) } {
+        0 if !is_bound(fd) => fails_as(libc::EINVAL, WSAEINVAL),
+        result => result,
+    })
+}
+
+/// `getpeername`.
+///
+/// # Safety
+/// `address` is NULL or has room for `*length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_getpeername(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: InOut<'_, socklen_t>,
+) -> c_int {
+    // SAFETY: C's caller has so much room for the address as `length` says.
+    guard(SOCKET_ERROR, || unsafe { name(fd, address, length, libc::getpeername) })
+}
+
+/// `shutdown`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
+    guard(SOCKET_ERROR, || {
+        // SAFETY: takes no pointer.
+        if let Err(errno) = checked(unsafe { libc::shutdown(fd, how) }) {
+            return fail(errno);
+        }
+        if how != libc::SHUT_WR
+            && let Ok(socket) = table::get(fd)
+        {
+            socket.mark(RECEIVING_SHUT);
+        }
+        0
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::address::parse;
-    use super::*;
-    use std::ptr::{null, null_mut};
-
-    fn ioctl(socket: Socket, code: u32, input: &[u8], output: &mut [u8]) -> (i32, u32) {
-        let mut returned = 77;
-        // SAFETY: slices with their sizes.
-        let result = unsafe {
-            ndw_WSAIoctl(
-                socket,
-                code,
-                input.as_ptr().cast(),
-                input.len() as u32,
-                output.as_mut_ptr().cast(),
-                output.len() as u32,
-                &mut returned,
-                null_mut(),
-                null(),
-            )
-        };
-        (result, returned)
-    }
-
-    fn bytes_of(text: &str) -> Vec<u8> {
-        let mut bytes = vec![0; 16];
-        // SAFETY: room for an IPv4 address.
-        unsafe {
-            write_sockaddr(parse(text, libc::AF_INET).unwrap(), bytes.as_mut_ptr().cast(), &mut 16).unwrap();
-        }
-        bytes
-    }
-
-    #[test]
-    fn the_route_to_a_local_address() {
-        let socket = ndw_WSASocketW(libc::AF_INET, libc::SOCK_STREAM, 0, null(), 0, 1);
-        assert_ne!(socket, INVALID_SOCKET);
-        let mut output = [0; 16];
-        let input = bytes_of("127.0.0.1:54321");
-        assert_eq!(ioctl(socket, SIO_ROUTING_INTERFACE_QUERY, &input, &mut output), (0, 16));
-        assert_eq!(output[..], bytes_of("127.0.0.1")[..]);
-
-        assert_eq!(ioctl(socket, SIO_ROUTING_INTERFACE_QUERY, &input, &mut output[..15]), (-1, 16));
-        assert_eq!(last_error(), WSAEFAULT);
-        assert_eq!(ioctl(socket, SIO_ROUTING_INTERFACE_QUERY, &bytes_of("0.0.0.0"), &mut output), (-1, 0));
-        assert_eq!(last_error(), WSAEINVAL);
-        assert_eq!(ioctl(socket, 0x1234, &input, &mut output), (-1, 0));
-        assert_eq!(last_error(), WSAEOPNOTSUPP);
-
-        assert_eq!(ndw_closesocket(socket), 0);
-        assert_eq!(ioctl(usize::MAX, SIO_ROUTING_INTERFACE_QUERY, &input, &mut output), (-1, 0));
-        assert_eq!(last_error(), WSAENOTSOCK);
-        assert_eq!(ndw_closesocket(INVALID_SOCKET), -1);
-    }
-
-    #[test]
-    fn the_list_of_addresses_points_into_its_buffer() {
-        let socket = ndw_WSASocketW(libc::AF_INET, libc::SOCK_DGRAM, 0, null(), 0, 0);
-        let (result, needed) = ioctl(socket, SIO_ADDRESS_LIST_QUERY, &[], &mut []);
-        assert_eq!((result, last_error()), (-1, WSAEFAULT));
-        let mut list = vec![0u8; needed as usize];
-        assert_eq!(ioctl(socket, SIO_ADDRESS_LIST_QUERY, &[], &mut list), (0, needed));
-        let count = i32::from_ne_bytes(list[..4].try_into().unwrap()) as usize;
-        assert_eq!(needed as usize, 8 + count * (16 + 16));
-        let first = usize::from_ne_bytes(list[8..16].try_into().unwrap());
-        assert_eq!(first, list.as_ptr() as usize + 8 + count * 16);
-        let loopback = bytes_of("127.0.0.1");
-        assert!(list[8 + count * 16..].chunks(16).any(|address| address == loopback));
-        assert_eq!(ndw_closesocket(socket), 0);
-    }
-
-    #[test]
-    fn only_sockets_are_closed() {
-        // SAFETY: a plain system call.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        assert_eq!(ndw_closesocket(fd as Socket), -1);
-        assert_eq!(last_error(), WSAENOTSOCK);
-        // SAFETY: still ours.
-        assert_eq!(unsafe { libc::close(fd) }, 0);
-    }
-}
+mod tests;

@@ -1,11 +1,12 @@
 //! `WSAStartup` and `WSACleanup`.
 //!
-//! Nothing has to be started on Linux: the calls are counted so that they balance, and no other function insists
-//! on them.
+//! There is nothing to start on Linux: the calls are counted. As on Windows, sockets are created and names resolved only in
+//! between. Calls on existing sockets do not check.
 
 use super::outcome;
 use crate::error::*;
 use std::ffi::c_char;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Version 2.2 as a `WORD`: the minor number in the high byte.
@@ -28,9 +29,39 @@ pub struct WsaData {
 
 const _: () = assert!(size_of::<WsaData>() == 408);
 
-static STARTED: AtomicU32 = AtomicU32::new(0);
+/// The number of starts without a clean-up.
+struct Starts(AtomicU32);
 
-/// The version a program gets that asks for `requested`, `None` if there is none for it.
+impl Starts {
+    fn start(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn clean_up(&self) -> Result<(), u32> {
+        let less = |count: u32| count.checked_sub(1);
+        self.0.fetch_update(Relaxed, Relaxed, less).map(drop).map_err(|_| WSANOTINITIALISED)
+    }
+}
+
+static STARTS: Starts = Starts(AtomicU32::new(0));
+
+/// Starts Winsock for a library that does so in its own start, as `NdStartup` does.
+pub fn start() {
+    STARTS.start();
+}
+
+/// Undoes one [`start`].
+pub fn clean_up() {
+    // Without a start there is nothing to clean up.
+    let _ = STARTS.clean_up();
+}
+
+/// Whether the program has started Winsock.
+pub(super) fn started() -> bool {
+    STARTS.0.load(Relaxed) > 0
+}
+
+/// The version for a program that asks for `requested`, `None` if it is not supported.
 fn negotiate(requested: u16) -> Option<u16> {
     let [major, minor] = requested.to_le_bytes();
     match (major, minor) {
@@ -46,41 +77,40 @@ fn padded<const N: usize>(text: &[u8]) -> [u8; N] {
     std::array::from_fn(|i| text.get(i).copied().unwrap_or(0))
 }
 
-/// `WSAStartup`: the error is the result; there is no last error before it succeeded.
+/// `WSAStartup`: the error is the result, as the last error is not available before a success.
+///
+/// # Safety
+/// `data` is NULL or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSAStartup(requested: u16, data: *mut WsaData) -> i32 {
     let version = negotiate(requested);
     if data.is_null() {
         return WSAEFAULT as i32;
     }
-    let filled = WsaData {
-        version: version.unwrap_or(VERSION_2_2),
-        high_version: VERSION_2_2,
-        // Both are of Winsock 1 only; version 2 says 0.
-        max_sockets: 0,
-        max_datagram: 0,
-        vendor_info: std::ptr::null_mut(),
-        description: padded(DESCRIPTION),
-        system_status: padded(STATUS),
-    };
-    // SAFETY: a WSADATA by the function's contract.
-    unsafe { data.write(filled) };
+    // The number of sockets and the size of datagrams are for Winsock 1 only; version 2 returns 0.
+    let numbers = [version.unwrap_or(VERSION_2_2), VERSION_2_2, 0, 0].map(u16::to_ne_bytes);
+    // As on Windows, the vendor pointer is not written.
+    let parts: [(usize, &[u8]); 3] = [
+        (offset_of!(WsaData, version), numbers.as_flattened()),
+        (offset_of!(WsaData, description), &padded::<257>(DESCRIPTION)),
+        (offset_of!(WsaData, system_status), &padded::<129>(STATUS)),
+    ];
+    for (at, bytes) in parts {
+        let target = data.cast::<u8>().wrapping_add(at);
+        // SAFETY: within the WSADATA that C's caller has.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
     if version.is_none() {
         return WSAVERNOTSUPPORTED as i32;
     }
-    STARTED.fetch_add(1, Relaxed);
+    STARTS.start();
     0
 }
 
 /// `WSACleanup`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WSACleanup() -> i32 {
-    outcome(
-        STARTED
-            .fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1))
-            .map(drop)
-            .map_err(|_| WSANOTINITIALISED),
-    )
+    outcome(STARTS.clean_up())
 }
 
 #[cfg(test)]
@@ -103,10 +133,22 @@ mod tests {
         }
     }
 
-    // One test, because the count belongs to the process.
     #[test]
     fn starts_and_cleanups_balance() {
-        let mut data = std::mem::MaybeUninit::<WsaData>::uninit();
+        let starts = Starts(AtomicU32::new(0));
+        assert_eq!(starts.clean_up(), Err(WSANOTINITIALISED));
+        starts.start();
+        starts.start();
+        assert_eq!((starts.clean_up(), starts.clean_up()), (Ok(()), Ok(())));
+        assert_eq!(starts.clean_up(), Err(WSANOTINITIALISED));
+    }
+
+    #[test]
+    fn the_data_tell_the_version() {
+        let mut data = std::mem::MaybeUninit::<WsaData>::zeroed();
+        let vendor = std::ptr::without_provenance_mut(7);
+        // SAFETY: room for a pointer.
+        unsafe { (&raw mut (*data.as_mut_ptr()).vendor_info).write(vendor) };
         // SAFETY: NULL or room for a WSADATA.
         unsafe {
             assert_eq!(ndw_WSAStartup(0x0202, std::ptr::null_mut()), WSAEFAULT as i32);
@@ -118,8 +160,7 @@ mod tests {
         let data = unsafe { data.assume_init() };
         assert_eq!((data.version, data.high_version), (0x0101, 0x0202));
         assert_eq!(&data.system_status[..8], b"Running\0");
+        assert_eq!(data.vendor_info, vendor, "left alone");
         assert_eq!((ndw_WSACleanup(), ndw_WSACleanup()), (0, 0));
-        assert_eq!(ndw_WSACleanup(), -1);
-        assert_eq!(last_error(), WSANOTINITIALISED);
     }
 }

@@ -1,22 +1,21 @@
 //! The connection manager's functions.
 
 use crate::cm_id::{Channel, Event, Id, Stage, is_ours, plain};
-use crate::device::{Device, Signal, context, export, lock, next};
-use crate::faults::CmEvent;
-use crate::{created, posix};
+use crate::device::{Device, Signal, context, context_at, export, lock, next};
+use crate::faults::{self, CmEvent};
+use crate::{created, keep, posix};
 use libc::{c_int, c_void, sockaddr};
-use ndcompat::verbs::SockAddr;
+use ndcompat::SockAddr;
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
-use std::mem::zeroed;
 use std::ptr;
 use std::sync::{Condvar, PoisonError};
 
-/// Private data arrives padded to the room that its message has.
+/// Private data arrives padded to the size of its field in the message.
 const REQUEST_DATA: usize = 56;
 const RESPONSE_DATA: usize = 196;
 const REJECTION_DATA: usize = 148;
-/// Why a request is turned down: nobody listens, or somebody says no.
+/// Reasons of rejections: no listener, or rejected by the consumer.
 const NO_LISTENER: i32 = 8;
 const CONSUMER: i32 = 28;
 
@@ -29,11 +28,11 @@ unsafe fn address(raw: *const sockaddr) -> Result<SockAddr, i32> {
         libc::AF_INET => size_of::<libc::sockaddr_in>(),
         _ => size_of::<libc::sockaddr_in6>(),
     };
-    // SAFETY: as above.
+    // SAFETY: the caller passes an address as long as its family says.
     unsafe { SockAddr::from_raw(raw.cast(), length) }.map_err(|_| libc::EINVAL)
 }
 
-/// What the caller says in a message with room for so much, and the private data as it arrives.
+/// The caller's parameters, and its private data padded to `room` bytes, as they arrive.
 unsafe fn message(param: *const rdma_conn_param, room: usize) -> Result<(rdma_conn_param, Vec<u8>), i32> {
     // SAFETY: the caller's structure is readable.
     let said = unsafe { *param };
@@ -53,17 +52,24 @@ unsafe fn padded(data: *const c_void, length: u8, room: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The id as the double knows it. The lock must be held.
+/// The double's structure around an id. The lock must be held.
 unsafe fn own<'a>(id: *mut rdma_cm_id) -> &'a mut Id {
     // SAFETY: the caller's id lives.
     unsafe { &mut *id.cast::<Id>() }
 }
 
 impl Device {
-    /// A port that nobody uses.
+    /// A free port.
     fn free_port(&mut self) -> u16 {
-        self.last_port = self.last_port.checked_add(1).unwrap_or(0).max(49152);
-        self.last_port
+        loop {
+            self.last_port = self.last_port.checked_add(1).unwrap_or(0).max(49152);
+            let port = self.last_port;
+            // SAFETY: what is listed lives, and the lock is held.
+            let has = |&id: &*mut Id| unsafe { &*id }.local.is_some_and(|local| local.port() == port);
+            if !self.ids.iter().any(has) {
+                return port;
+            }
+        }
     }
 
     unsafe fn bind(&mut self, id: &mut Id, address: SockAddr) -> Result<(), i32> {
@@ -74,7 +80,7 @@ impl Device {
             // SAFETY: what is listed lives, and the lock is held.
             let other = unsafe { &*other };
             other.id.ps == id.id.ps
-                // A listener's port is also that of the connections it has made.
+                // Accepted connections share their listener's port.
                 && matches!(other.stage, Stage::Bound | Stage::Listening)
                 && other.local.is_some_and(|local| local.port() == address.port())
                 && !(other.reuse && id.reuse)
@@ -88,9 +94,9 @@ impl Device {
         Ok(())
     }
 
-    /// Hands the request of `caller` to who listens for it.
+    /// Delivers the connection request of `caller` to the listener.
     unsafe fn ask(&mut self, caller: *mut Id, data: Vec<u8>) {
-        // SAFETY: what is listed lives, and the lock is held, here and below.
+        // SAFETY: the id whose caller asks lives, and the lock is held.
         let (local, remote) = unsafe { ((*caller).local, (*caller).remote) };
         let Some(listener) = remote.and_then(|remote| self.listener(remote)) else {
             let answer = if remote.is_some_and(is_ours) {
@@ -98,10 +104,11 @@ impl Device {
             } else {
                 plain(RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT)
             };
-            // SAFETY: as above.
-            return unsafe { self.send(caller, caller, answer) };
+            // SAFETY: the id lives, and the lock is held.
+            unsafe { self.send(caller, caller, answer) };
+            return;
         };
-        // SAFETY: as above.
+        // SAFETY: the listening id lives, and the lock is held.
         unsafe {
             let mut asked = Box::new(Id::new(ptr::read(&raw const (*listener).id)));
             asked.remote = local;
@@ -117,7 +124,7 @@ impl Device {
         }
     }
 
-    /// Destroys an id, and those that ask it and nobody has heard of.
+    /// Destroys an id, and the ids of its connection requests that have not been delivered.
     unsafe fn end(&mut self, id: *mut Id) {
         self.ids.retain(|&other| other != id);
         // SAFETY: what is listed lives, and the lock is held; events and ids were made by Box.
@@ -129,11 +136,11 @@ impl Device {
                 }
             }
             match (*id).stage {
-                // Who was asked does not hear that the one who asked is gone.
+                // The peer is not told that the id that sent the request is gone.
                 Stage::Asked | Stage::Agreed => self.tell_peer(id, plain(RDMA_CM_EVENT_REJECTED, CONSUMER)),
                 Stage::Connected => self.tell_peer(id, plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
-                _ => {}
-            }
+                _ => (*id).owes_answer && self.tell_peer(id, plain(RDMA_CM_EVENT_DISCONNECTED, 0)),
+            };
             for &other in self.ids.iter().filter(|&&other| (*other).peer == id) {
                 (*other).peer = ptr::null_mut();
             }
@@ -142,12 +149,12 @@ impl Device {
     }
 }
 
-/// Takes the events of `id` from its channel.
+/// Removes the events of `id` from its channel.
 unsafe fn take_events(id: *mut Id) -> Vec<*mut Event> {
     // SAFETY: the id and its channel live, and the lock is held.
     unsafe {
         let channel = (*id).id.channel.cast::<Channel>();
-        // Who asks stays with the listener that was asked.
+        // The event of a connection request stays with the listener.
         let own = |event: &*mut Event| (**event).to == id;
         let (taken, rest): (VecDeque<_>, _) = (*channel).events.drain(..).partition(own);
         (*channel).events = rest;
@@ -173,19 +180,18 @@ export! {
         channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, cookie: *mut c_void, ps: rdma_port_space
     ) -> c_int {
         posix("rdma_create_id", || {
-            // SAFETY: all bits zero are a valid value.
-            let mut raw: rdma_cm_id = unsafe { zeroed() };
+            let mut raw: rdma_cm_id = zeroed();
             (raw.channel, raw.context, raw.ps) = (channel, cookie, ps);
             let made = Box::into_raw(Box::new(Id::new(raw)));
             lock().ids.push(made);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller has room for the id.
             unsafe { *id = made.cast() };
             Ok(())
         })
     }
 
     fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
-        posix("rdma_destroy_id", || {
+        let status = posix("rdma_destroy_id", || {
             let mut device = lock();
             // SAFETY: the id lives, and the lock is held, but while others acknowledge its events.
             unsafe {
@@ -195,13 +201,18 @@ export! {
                 device.end(id.cast());
             }
             Ok(())
-        })
+        });
+        if status != 0 {
+            keep(id);
+        }
+        status
     }
 
     fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
         posix("rdma_bind_addr", || {
             let mut device = lock();
-            // SAFETY: the id lives, the lock is held; the address is the caller's promise.
+            // SAFETY: the id lives, the lock is held, and the caller passes addresses as long as their
+            // families say.
             unsafe { device.bind(own(id), address(addr)?) }
         })
     }
@@ -211,14 +222,19 @@ export! {
     ) -> c_int {
         posix("rdma_resolve_addr", || {
             let mut device = lock();
-            // SAFETY: the id lives, the lock is held; the address is the caller's promise.
+            // SAFETY: the id lives, the lock is held, and the caller passes addresses as long as their
+            // families say.
             unsafe {
                 let own = own(id);
                 if !src.is_null() {
                     device.bind(own, address(src)?)?;
                 }
                 own.remote = Some(address(dst)?);
-                (own.id.verbs, own.id.port_num) = (context(), 1);
+                if own.id.verbs.is_null() {
+                    // The destination need not be one of the device's addresses.
+                    own.id.verbs = own.remote.and_then(context_at).unwrap_or(context());
+                }
+                own.id.port_num = 1;
                 own.write_addresses();
                 device.send(id.cast(), id.cast(), plain(RDMA_CM_EVENT_ADDR_RESOLVED, 0));
             }
@@ -246,7 +262,8 @@ export! {
     fn rdma_connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
         posix("rdma_connect", || {
             let mut device = lock();
-            // SAFETY: the id lives, the lock is held; the parameters are the caller's promise.
+            // SAFETY: the id lives, the lock is held, and the caller passes parameters with as much private
+            // data as they say.
             unsafe {
                 let (said, data) = message(param, REQUEST_DATA)?;
                 (own(id).said, own(id).stage) = (said, Stage::Asking);
@@ -259,7 +276,8 @@ export! {
     fn rdma_accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
         posix("rdma_accept", || {
             let mut device = lock();
-            // SAFETY: the id lives, the lock is held; the parameters are the caller's promise.
+            // SAFETY: the id lives, the lock is held, and the caller passes parameters with as much private
+            // data as they say.
             unsafe {
                 let (said, data) = message(param, RESPONSE_DATA)?;
                 let own = own(id);
@@ -276,7 +294,7 @@ export! {
     fn rdma_reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
         posix("rdma_reject", || {
             let mut device = lock();
-            // SAFETY: the id lives, the lock is held; the data is the caller's promise.
+            // SAFETY: the id lives, the lock is held, and the caller passes as much private data as it says.
             unsafe {
                 let data = padded(data, length, REJECTION_DATA)?;
                 let own = own(id);
@@ -319,11 +337,15 @@ export! {
             // SAFETY: the id lives, and the lock is held.
             unsafe {
                 let own = own(id);
-                if own.stage != Stage::Connected {
+                if own.stage != Stage::Connected && !own.owes_answer {
                     return Err(libc::EINVAL);
                 }
+                let answers = std::mem::take(&mut own.owes_answer);
                 own.stage = Stage::Over;
-                device.tell_peer(own, plain(RDMA_CM_EVENT_DISCONNECTED, 0));
+                let told = device.tell_peer(own, plain(RDMA_CM_EVENT_DISCONNECTED, 0));
+                if let Some(peer) = own.peer.as_mut() {
+                    peer.owes_answer |= told && !answers;
+                }
             }
             Ok(())
         })
@@ -344,6 +366,8 @@ export! {
     }
 
     fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
+        // It may be slow, but never fails.
+        faults::stalled("rdma_ack_cm_event");
         let _device = lock();
         // SAFETY: from the function above, acknowledged once, which the id waits for; the lock is held.
         unsafe {
@@ -360,7 +384,7 @@ export! {
         posix("rdma_set_option", || {
             let _device = lock();
             if name == RDMA_OPTION_ID_REUSEADDR as c_int {
-                // SAFETY: the id lives, the lock is held; the value is the caller's promise.
+                // SAFETY: the id lives, the lock is held, and the value of this option is an `int`.
                 unsafe { own(id).reuse = *value.cast::<c_int>() != 0 };
             }
             Ok(())

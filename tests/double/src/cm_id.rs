@@ -1,25 +1,23 @@
-//! Ids of the connection manager, their addresses and what they have to say to each other.
+//! Ids of the connection manager: their states, addresses and events.
 
-use crate::device::{ADDRESS, ADDRESS6, Device, Signal, context, lock};
+use crate::device::{Device, Signal, context_at, lock};
 use crate::faults::{self, CmEvent};
-use ndcompat::verbs::SockAddr;
+use ndcompat::SockAddr;
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
-use std::mem::zeroed;
-use std::net::IpAddr;
 use std::ptr;
 
-/// Where an id stands.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Fresh,
     Bound,
     Listening,
-    /// Has asked for a connection.
+    /// Has sent a connection request.
     Asking,
-    /// Was asked for a connection.
+    /// Has received a connection request.
     Asked,
-    /// Has accepted, or was accepted.
+    /// Has accepted, or has been accepted.
     Agreed,
     Connected,
     Over,
@@ -30,15 +28,17 @@ pub(crate) enum Stage {
 pub(crate) struct Id {
     pub id: rdma_cm_id,
     pub stage: Stage,
-    /// Shares its address with others that do so.
+    /// `RDMA_OPTION_ID_REUSEADDR`: the address may be shared with ids that have this option, too.
     pub reuse: bool,
     pub local: Option<SockAddr>,
     pub remote: Option<SockAddr>,
-    /// The other side of the connection, while it lives.
+    /// The peer's id, while it exists.
     pub peer: *mut Id,
-    /// What this side said: its queue pair, and how many reads it takes and wants.
+    /// The peer has disconnected and this side has not yet.
+    pub owes_answer: bool,
+    /// The parameters that this side sent: its queue pair, and its limits of inbound and outbound reads.
     pub said: rdma_conn_param,
-    /// Its events that the program has, and has not acknowledged. It cannot go before.
+    /// Events taken and not yet acknowledged. Destroying the id waits for them.
     pub unacknowledged: u32,
 }
 
@@ -53,34 +53,43 @@ pub(crate) struct Channel {
 #[repr(C)]
 pub(crate) struct Event {
     pub event: rdma_cm_event,
-    /// Whom it came to: the listener, of a connection that was asked for.
+    /// The id that it is for; the listener for a connection request.
     pub to: *mut Id,
     data: Vec<u8>,
 }
 
-/// An event that no data comes with.
+/// An event without private data.
 pub(crate) fn plain(kind: rdma_cm_event_type, status: i32) -> CmEvent {
     CmEvent { kind, status, data: Vec::new() }
 }
 
-/// Whether the address is the device's.
+/// Whether the address belongs to a device.
 pub(crate) fn is_ours(address: SockAddr) -> bool {
-    [IpAddr::from(ADDRESS), IpAddr::from(ADDRESS6)].contains(&address.ip())
+    context_at(address).is_some()
 }
 
 impl Id {
     pub(crate) fn new(id: rdma_cm_id) -> Id {
-        // SAFETY: all bits zero are a valid value.
-        let said = unsafe { zeroed() };
+        let said = zeroed();
         let (stage, peer) = (Stage::Fresh, ptr::null_mut());
-        Id { id, stage, reuse: false, local: None, remote: None, peer, said, unacknowledged: 0 }
+        Id {
+            id,
+            stage,
+            reuse: false,
+            local: None,
+            remote: None,
+            peer,
+            owes_answer: false,
+            said,
+            unacknowledged: 0,
+        }
     }
 
-    /// Takes an address, and with it the device, if it is not the wildcard.
+    /// Binds to an address, and to its device unless it is the wildcard.
     pub(crate) fn take_address(&mut self, address: SockAddr) {
         self.local = Some(address);
-        if !address.is_unspecified() {
-            self.id.verbs = context();
+        if let Some(context) = context_at(address) {
+            self.id.verbs = context;
             self.id.port_num = 1;
         }
         self.write_addresses();
@@ -99,10 +108,11 @@ impl Id {
 }
 
 impl Device {
-    /// Sends an event to the channel of `to`, about `to` or a new id; the test may have another one in mind.
-    pub(crate) unsafe fn send(&mut self, to: *mut Id, about: *mut Id, event: CmEvent) {
-        let Some(event) = faults::event(event) else { return };
-        // SAFETY: both ids live, and the lock is held; all bits zero are a valid value.
+    /// Sends an event to the channel of `to`, about `to` or a new id, or the event that the test has put in its place. Returns
+    /// whether one was sent.
+    pub(crate) unsafe fn send(&mut self, to: *mut Id, about: *mut Id, event: CmEvent) -> bool {
+        let Some(event) = faults::event(event) else { return false };
+        // SAFETY: both ids live, and the lock is held.
         unsafe {
             let mut raw: rdma_cm_event = zeroed();
             (raw.id, raw.event, raw.status) = (about.cast(), event.kind, event.status);
@@ -113,7 +123,7 @@ impl Device {
             conn.private_data = event.data.as_ptr().cast();
             conn.private_data_len = event.data.len() as u8;
             if let Some(peer) = (*about).peer.as_ref() {
-                // Seen from here, what the peer wants is what this side is asked for.
+                // The peer's outbound reads are inbound here.
                 conn.responder_resources = peer.said.initiator_depth;
                 conn.initiator_depth = peer.said.responder_resources;
                 conn.qp_num = peer.said.qp_num;
@@ -122,20 +132,19 @@ impl Device {
             (*channel).events.push_back(Box::into_raw(Box::new(Event { event: raw, to, data: event.data })));
             (*channel).signal.set();
         }
+        true
     }
 
-    /// Sends an event to the peer of `id`, if it has one that is not gone.
-    pub(crate) unsafe fn tell_peer(&mut self, id: *mut Id, event: CmEvent) {
+    /// Sends an event to the peer of `id`, if it exists. Returns whether one was sent.
+    pub(crate) unsafe fn tell_peer(&mut self, id: *mut Id, event: CmEvent) -> bool {
         // SAFETY: the id and its peer live, and the lock is held.
         unsafe {
             let peer = (*id).peer;
-            if !peer.is_null() {
-                self.send(peer, peer, event);
-            }
+            !peer.is_null() && self.send(peer, peer, event)
         }
     }
 
-    /// Who listens for calls to `address`.
+    /// The listener for `address`.
     pub(crate) fn listener(&self, address: SockAddr) -> Option<*mut Id> {
         self.ids.iter().copied().find(|&id| {
             // SAFETY: what is listed lives, and the lock is held.
@@ -152,7 +161,7 @@ pub fn raise_event(port: u16, event: CmEvent) {
     raise(event, |id| id.local.is_some_and(|local| local.port() == port));
 }
 
-/// Tells every id that the device is gone.
+/// Sends `RDMA_CM_EVENT_DEVICE_REMOVAL` to every id.
 pub fn remove_device() {
     raise(plain(RDMA_CM_EVENT_DEVICE_REMOVAL, 0), |id| !id.id.verbs.is_null());
 }
@@ -162,7 +171,7 @@ fn raise(event: CmEvent, chosen: impl Fn(&Id) -> bool) {
     // SAFETY: what is listed lives, and the lock is held.
     let ids: Vec<_> = device.ids.iter().copied().filter(|&id| chosen(unsafe { &*id })).collect();
     for id in ids {
-        // SAFETY: as above.
+        // SAFETY: the id lives, and the lock is held.
         unsafe { device.send(id, id, event.clone()) };
     }
 }

@@ -1,4 +1,4 @@
-//! The device: its attributes, its addresses, its asynchronous events, and the lock over all there is.
+//! The device: attributes, addresses, asynchronous events, and the lock over all objects.
 
 use crate::cm_id::Id;
 use crate::memory::{self, Regions};
@@ -7,11 +7,13 @@ use crate::queues::{self, Cq};
 use crate::{posix, verb};
 use libc::{c_char, c_int, ifaddrs, sockaddr};
 use ndcompat::verbs::bindings::*;
-use ndcompat::verbs::{RawSockAddr, SockAddr};
+use ndcompat::{RawSockAddr, SockAddr};
 use std::collections::VecDeque;
-use std::mem::{MaybeUninit, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The device's IPv4 address.
@@ -20,17 +22,26 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 pub const ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 /// The device's name.
 pub const NAME: &str = "double0";
+/// The IPv4 address of the second device.
+pub const SECOND_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// The IPv6 address of the second device.
+pub const SECOND_ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// All that the functions share. Everything behind its pointers is used with the lock held.
+/// The state of the double. What its pointers refer to is used with the lock held.
 #[derive(Default)]
 pub(crate) struct Device {
     pub regions: Regions,
     pub queue_pairs: Vec<*mut Qp>,
+    /// The queue pair that was made last.
+    pub newest: Option<*mut Qp>,
     pub completion_queues: Vec<*mut Cq>,
     pub shared_queues: Vec<*mut ibv_srq>,
+    /// Completions of delayed reads.
+    pub reads: Vec<(*mut ibv_cq, ibv_wc)>,
     pub ids: Vec<*mut Id>,
     pub last_port: u16,
-    async_events: VecDeque<ibv_async_event>,
+    /// The asynchronous events of each device.
+    async_events: [VecDeque<ibv_async_event>; 2],
 }
 
 // SAFETY: the pointers are used with the lock held only.
@@ -43,14 +54,33 @@ pub(crate) fn lock() -> MutexGuard<'static, Device> {
     DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is left of earlier tests concerns nobody.
+/// Discards the state that earlier tests have left.
 pub(crate) fn renew() {
     let mut device = lock();
-    device.async_events.clear();
-    CONTEXT.signal.clear();
+    device.async_events.iter_mut().for_each(VecDeque::clear);
+    CONTEXTS.iter().for_each(|context| context.signal.clear());
+    SECOND.store(false, Ordering::Relaxed);
+    RXE.store(false, Ordering::Relaxed);
+    device.reads.clear();
 }
 
-/// A descriptor that is readable while something waits.
+/// There is a second device.
+static SECOND: AtomicBool = AtomicBool::new(false);
+
+/// Adds a second device until the end of the test's turn. It shares memory, queues and faults with the first.
+pub fn add_second() {
+    SECOND.store(true, Ordering::Relaxed);
+}
+
+/// The device calls itself soft-RoCE.
+static RXE: AtomicBool = AtomicBool::new(false);
+
+/// Lets the library treat the device as it treats soft-RoCE until the end of the test's turn.
+pub fn imitate_rxe() {
+    RXE.store(true, Ordering::Relaxed);
+}
+
+/// A descriptor that is readable while something is queued.
 #[derive(Debug)]
 pub(crate) struct Signal(pub c_int);
 
@@ -73,14 +103,14 @@ impl Signal {
         unsafe { libc::read(self.0, (&raw mut count).cast(), 8) };
     }
 
-    /// Closes the descriptor of an object that goes.
+    /// Closes the descriptor of a destroyed object.
     pub(crate) fn close(&self) {
         // SAFETY: closed once.
         unsafe { libc::close(self.0) };
     }
 }
 
-/// Takes the next of what `signal` announces.
+/// Takes the next element of a queue whose descriptor is `signal`.
 pub(crate) fn next<T>(queue: &mut VecDeque<T>, signal: &Signal) -> Result<T, i32> {
     let next = queue.pop_front().ok_or(libc::EAGAIN);
     if queue.is_empty() {
@@ -92,21 +122,29 @@ pub(crate) fn next<T>(queue: &mut VecDeque<T>, signal: &Signal) -> Result<T, i32
 struct Context {
     context: *mut ibv_context,
     signal: Signal,
+    name: &'static CStr,
+    addresses: [IpAddr; 2],
 }
 
 // SAFETY: the context never moves and is never changed.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: threads may share what never moves and is never changed.
 unsafe impl Sync for Context {}
 
-static CONTEXT: LazyLock<Context> = LazyLock::new(|| {
+static CONTEXTS: LazyLock<[Context; 2]> = LazyLock::new(|| {
+    [
+        new_context(c"double0", [ADDRESS.into(), ADDRESS6.into()]),
+        new_context(c"double1", [SECOND_ADDRESS.into(), SECOND_ADDRESS6.into()]),
+    ]
+});
+
+fn new_context(name: &'static CStr, addresses: [IpAddr; 2]) -> Context {
     let signal = Signal::new().expect("an eventfd");
-    // SAFETY: all bits zero are a valid value of both structures.
-    let (mut device, mut context): (ibv_device, ibv_context) = unsafe { (zeroed(), zeroed()) };
+    let (mut device, mut context): (ibv_device, ibv_context) = (zeroed(), zeroed());
     device.node_type = IBV_NODE_CA;
     device.transport_type = IBV_TRANSPORT_IB;
-    for (to, from) in device.name.iter_mut().zip(NAME.bytes()) {
-        *to = from as c_char;
+    for (to, from) in device.name.iter_mut().zip(name.to_bytes()) {
+        *to = *from as c_char;
     }
     context.device = Box::into_raw(Box::new(device));
     context.async_fd = signal.0;
@@ -117,40 +155,87 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| {
     context.ops.alloc_mw = Some(memory::alloc_mw);
     context.ops.dealloc_mw = Some(memory::dealloc_mw);
     context.ops.req_notify_cq = Some(queues::req_notify_cq);
-    Context { context: Box::into_raw(Box::new(context)), signal }
-});
+    Context { context: Box::into_raw(Box::new(context)), signal, name, addresses }
+}
 
-/// The one context there is.
+/// The devices.
+fn contexts() -> &'static [Context] {
+    if SECOND.load(Ordering::Relaxed) { &*CONTEXTS } else { &CONTEXTS[..1] }
+}
+
+/// The first device's context.
 pub(crate) fn context() -> *mut ibv_context {
-    CONTEXT.context
+    CONTEXTS[0].context
+}
+
+/// The context of the device that has this address.
+pub(crate) fn context_at(address: SockAddr) -> Option<*mut ibv_context> {
+    contexts().iter().find(|own| own.addresses.contains(&address.ip())).map(|own| own.context)
+}
+
+/// The number of a context's device.
+fn number_of(context: *mut ibv_context) -> usize {
+    CONTEXTS.iter().position(|own| own.context == context).expect("a context of ours")
 }
 
 impl Device {
-    pub(crate) fn report(&mut self, event_type: ibv_event_type, element: ibv_async_event__bindgen_ty_1) {
-        self.async_events.push_back(ibv_async_event { element, event_type });
-        CONTEXT.signal.set();
+    pub(crate) fn report(
+        &mut self,
+        context: *mut ibv_context,
+        event_type: ibv_event_type,
+        element: ibv_async_event__bindgen_ty_1,
+    ) {
+        let number = number_of(context);
+        self.async_events[number].push_back(ibv_async_event { element, event_type });
+        CONTEXTS[number].signal.set();
     }
 }
 
-/// Reports an asynchronous event; one that names an object names the latest of its type that there is.
+/// The numbers of objects: queue pairs, completion queues, shared receive queues, ids.
+pub fn objects() -> [usize; 4] {
+    let device = lock();
+    let queue_pairs = device.queue_pairs.iter().filter(|qp| !qp.is_null()).count();
+    [queue_pairs, device.completion_queues.len(), device.shared_queues.len(), device.ids.len()]
+}
+
+/// Forgets objects that could not be destroyed because the call failed. Their memory is leaked.
+pub fn forget_objects() {
+    let mut device = lock();
+    // Entries stay, as a queue pair's number is its index.
+    device.queue_pairs.fill(ptr::null_mut());
+    device.completion_queues.clear();
+    device.shared_queues.clear();
+    device.ids.clear();
+}
+
+/// Raises an asynchronous event. One that is about an object names the newest of its type.
 pub fn raise_async(kind: ibv_event_type) {
     let mut device = lock();
     let mut element = ibv_async_event__bindgen_ty_1 { port_num: 1 };
-    match kind {
-        IBV_EVENT_CQ_ERR => element.cq = device.completion_queues.last().expect("a queue").cast(),
-        IBV_EVENT_SRQ_ERR | IBV_EVENT_SRQ_LIMIT_REACHED => {
-            element.srq = *device.shared_queues.last().expect("a shared queue");
+    let mut context = context();
+    // SAFETY: what is listed lives, and the lock is held.
+    unsafe {
+        match kind {
+            IBV_EVENT_CQ_ERR => {
+                element.cq = device.completion_queues.last().expect("a queue").cast();
+                context = (*element.cq).context;
+            }
+            IBV_EVENT_SRQ_ERR | IBV_EVENT_SRQ_LIMIT_REACHED => {
+                element.srq = *device.shared_queues.last().expect("a shared queue");
+                context = (*element.srq).context;
+            }
+            IBV_EVENT_QP_FATAL | IBV_EVENT_QP_ACCESS_ERR | IBV_EVENT_QP_REQ_ERR => {
+                element.qp = device.newest.expect("a queue pair").cast();
+                context = (*element.qp).context;
+            }
+            _ => {}
         }
-        IBV_EVENT_QP_FATAL | IBV_EVENT_QP_ACCESS_ERR | IBV_EVENT_QP_REQ_ERR => {
-            element.qp = device.queue_pairs.last().expect("a queue pair").cast();
-        }
-        _ => {}
     }
-    device.report(kind, element);
+    device.report(context, kind, element);
 }
 
-/// Reports a completion event of the latest completion queue, although nothing has come; the queue is no longer armed. Devices
-/// do so when two completions meet: the event of one is late, and the program has taken both when it comes.
+/// Raises a completion event of the newest completion queue without a completion, and disarms the queue. Real devices do this
+/// when two completions race: the program has taken both when the event of one arrives.
 pub fn raise_completion_event() {
     let device = lock();
     let queue = *device.completion_queues.last().expect("a queue");
@@ -166,7 +251,7 @@ macro_rules! export {
         #[doc = concat!("`", stringify!($name), "`")]
         ///
         /// # Safety
-        /// As the C function's manual has it.
+        /// As in the manual page of the C function.
         $(#[$attribute])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? $body
@@ -177,15 +262,30 @@ pub(crate) use export;
 export! {
     fn rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context {
         crate::created("rdma_get_devices", || {
-            // SAFETY: the caller's promise.
-            unsafe { *count = 1 };
-            Ok(Box::into_raw(Box::new([context(), ptr::null_mut()])).cast())
+            let contexts = contexts();
+            // SAFETY: the caller has room for the count, or passes null.
+            unsafe { *count = contexts.len() as c_int };
+            let mut list = Box::new([ptr::null_mut(); 3]);
+            list.iter_mut().zip(contexts).for_each(|(place, own)| *place = own.context);
+            Ok(Box::into_raw(list).cast())
         })
     }
 
     fn rdma_free_devices(list: *mut *mut ibv_context) {
         // SAFETY: made above.
-        drop(unsafe { Box::from_raw(list.cast::<[*mut ibv_context; 2]>()) });
+        drop(unsafe { Box::from_raw(list.cast::<[*mut ibv_context; 3]>()) });
+    }
+
+    fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
+        crate::created("ibv_open_device", || {
+            // SAFETY: the contexts never go.
+            let own = contexts().iter().find(|own| unsafe { (*own.context).device } == device);
+            Ok(own.expect("a device of ours").context)
+        })
+    }
+
+    fn ibv_close_device(_context: *mut ibv_context) -> c_int {
+        0
     }
 
     fn ibv_get_device_name(device: *mut ibv_device) -> *const c_char {
@@ -193,15 +293,16 @@ export! {
         unsafe { (&raw const (*device).name).cast() }
     }
 
-    fn ibv_get_device_guid(_device: *mut ibv_device) -> __be64 {
-        0x0200_00FF_FE00_D0B1_u64.to_be()
+    fn ibv_get_device_guid(device: *mut ibv_device) -> __be64 {
+        // SAFETY: the contexts never go.
+        let number = CONTEXTS.iter().position(|own| unsafe { (*own.context).device } == device);
+        (0x0200_00FF_FE00_D0B1_u64 + number.expect("a device of ours") as u64).to_be()
     }
 
     fn ibv_query_device(_context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {
         verb("ibv_query_device", || {
-            // SAFETY: all bits zero are a valid value.
-            let mut device: ibv_device_attr = unsafe { zeroed() };
-            device.vendor_id = 0xD0B1;
+            let mut device: ibv_device_attr = zeroed();
+            device.vendor_id = if RXE.load(Ordering::Relaxed) { 0xFF_FFFF } else { 0xD0B1 };
             device.max_mr_size = 1 << 40;
             device.max_qp = 1 << 16;
             device.max_qp_wr = 1 << 16;
@@ -218,7 +319,7 @@ export! {
             device.max_srq_wr = 1 << 14;
             device.phys_port_cnt = 1;
             device.device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller has room for the attributes.
             unsafe { attr.write(device) };
             Ok(())
         })
@@ -227,7 +328,8 @@ export! {
     fn ibv_query_port(_context: *mut ibv_context, _port: u8, attr: *mut _compat_ibv_port_attr) -> c_int {
         verb("ibv_query_port", || {
             let attr = attr.cast::<ibv_port_attr>();
-            // SAFETY: the caller's promise; the fields are of the part that the shorter structure has too.
+            // SAFETY: the caller has room for the attributes, of which these fields are in the shorter
+            // structure, too.
             unsafe {
                 (&raw mut (*attr).state).write(IBV_PORT_ACTIVE);
                 (&raw mut (*attr).max_msg_sz).write(1 << 30);
@@ -236,10 +338,11 @@ export! {
         })
     }
 
-    fn ibv_get_async_event(_context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
+    fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
         posix("ibv_get_async_event", || {
-            let next = next(&mut lock().async_events, &CONTEXT.signal)?;
-            // SAFETY: the caller's promise.
+            let number = number_of(context);
+            let next = next(&mut lock().async_events[number], &CONTEXTS[number].signal)?;
+            // SAFETY: the caller has room for the event.
             unsafe { event.write(next) };
             Ok(())
         })
@@ -248,7 +351,7 @@ export! {
     fn ibv_ack_async_event(_event: *mut ibv_async_event) {}
 
     fn getifaddrs(list: *mut *mut ifaddrs) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has room for the address of the list.
         posix("getifaddrs", || { unsafe { *list = interfaces() }; Ok(()) })
     }
 
@@ -256,30 +359,24 @@ export! {
         // SAFETY: made below, freed once.
         drop(unsafe { Box::from_raw(list.cast::<Interfaces>()) });
     }
-
-    fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
-        // SAFETY: the caller's promise; the system call is the function's all.
-        posix("epoll_ctl", || match unsafe { libc::syscall(libc::SYS_epoll_ctl, set, operation, fd, event) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
-        })
-    }
 }
 
-/// The list of the device's two addresses, and the addresses.
+/// The result of `getifaddrs`: the list and the addresses that it points to.
 #[repr(C)]
-struct Interfaces([ifaddrs; 2], [RawSockAddr; 2]);
+struct Interfaces([ifaddrs; 4], [RawSockAddr; 4]);
 
 fn interfaces() -> *mut ifaddrs {
-    // SAFETY: all bits zero are a valid value of both structures.
-    let mut list = Box::new(unsafe { Interfaces(MaybeUninit::zeroed().assume_init(), zeroed()) });
-    let addresses: [SocketAddr; 2] = [(ADDRESS, 0).into(), (ADDRESS6, 0).into()];
-    for (at, address) in addresses.into_iter().enumerate() {
-        list.1[at] = SockAddr::from(address).to_raw().0;
-        list.0[at].ifa_name = c"double0".as_ptr().cast_mut();
+    // SAFETY: numbers, pointers and addresses, for which zero is a value.
+    let mut list = Box::new(unsafe { MaybeUninit::<Interfaces>::zeroed().assume_init() });
+    let addresses = contexts().iter().flat_map(|own| own.addresses.map(|address| (own.name, address)));
+    for (at, (name, address)) in addresses.enumerate() {
+        list.1[at] = SockAddr::from(SocketAddr::new(address, 0)).to_raw().0;
+        list.0[at].ifa_name = name.as_ptr().cast_mut();
         list.0[at].ifa_flags = libc::IFF_UP as u32;
         list.0[at].ifa_addr = (&raw mut list.1[at]).cast::<sockaddr>();
+        if at > 0 {
+            list.0[at - 1].ifa_next = &raw mut list.0[at];
+        }
     }
-    list.0[0].ifa_next = &raw mut list.0[1];
     Box::into_raw(list).cast()
 }

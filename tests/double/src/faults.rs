@@ -1,11 +1,12 @@
-//! What is to go wrong.
+//! Fault injection.
 
 use ndcompat::verbs::bindings::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Which side of a queue pair a completion belongs to.
+/// The queue of a queue pair that a completion belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A send, read or write.
@@ -14,12 +15,12 @@ pub enum Side {
     Receive,
 }
 
-/// A connection-management event.
+/// An event of the connection manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CmEvent {
     /// `RDMA_CM_EVENT_*`
     pub kind: rdma_cm_event_type,
-    /// As the kernel gives it: a negative errno, or the reason of a rejection.
+    /// As from the kernel: a negative errno, or the reason of a rejection.
     pub status: i32,
     /// The private data.
     pub data: Vec<u8>,
@@ -32,8 +33,13 @@ enum Fault {
     Event(rdma_cm_event_type, Option<CmEvent>),
 }
 
+/// Whether the completions of reads are held back.
+static READS_WAIT: AtomicBool = AtomicBool::new(false);
+/// Whether the next posted request is queued without ringing the doorbell.
+static UNANNOUNCED: AtomicBool = AtomicBool::new(false);
+
 static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
-/// How many there are, so that the data path need not take the lock when all is well.
+/// The number of faults, so that the data path takes the lock only if there are any.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn lock() -> MutexGuard<'static, Vec<Fault>> {
@@ -66,40 +72,135 @@ pub fn stall(name: &'static str, time: Duration) {
     add(Fault::Stall(name, time));
 }
 
-/// The next request that completes on `side` does so with `status` (`IBV_WC_*`), which fails its queue pair.
+/// The next request that completes on `side` has this `status` (`IBV_WC_*`), which puts its queue pair in the error state.
 pub fn complete_with(side: Side, status: ibv_wc_status) {
     add(Fault::Completion(side, status));
 }
 
-/// The next event of the given kind is another one instead, or none.
+/// Replaces the next event of this kind by another one, or drops it.
 pub fn replace_event(kind: rdma_cm_event_type, with: Option<CmEvent>) {
     add(Fault::Event(kind, with));
 }
 
-/// How many of the faults asked for have not happened.
+/// Holds the completions of reads back until [`complete_reads`](crate::complete_reads), so that later requests overtake them.
+pub fn delay_reads() {
+    READS_WAIT.store(true, Ordering::Release);
+}
+
+#[inline]
+pub(crate) fn reads_wait() -> bool {
+    READS_WAIT.load(Ordering::Relaxed)
+}
+
+/// The next request posted to a send queue is queued and stays there, and the call returns -1, as libsiw does when the driver
+/// refuses its doorbell.
+pub fn refuse_doorbell() {
+    UNANNOUNCED.store(true, Ordering::Release);
+}
+
+#[inline]
+pub(crate) fn doorbell_is_refused() -> bool {
+    UNANNOUNCED.load(Ordering::Relaxed) && UNANNOUNCED.swap(false, Ordering::AcqRel)
+}
+
+/// The number of faults that have not happened yet.
 pub fn pending() -> usize {
     COUNT.load(Ordering::Acquire)
 }
 
-pub(crate) fn forget_all() {
+/// Removes all faults.
+pub fn forget_all() {
     lock().clear();
+    READS_WAIT.store(false, Ordering::Release);
+    UNANNOUNCED.store(false, Ordering::Release);
     COUNT.store(0, Ordering::Release);
 }
 
-#[inline]
-pub(crate) fn call(name: &str) -> Result<(), i32> {
-    let stalled = take(|fault| match fault {
-        Fault::Stall(function, time) if *function == name => Some(*time),
-        _ => None,
-    });
-    if let Some(time) = stalled {
-        std::thread::sleep(time);
+/// The state of [`fail_call`]: the call to fail, and what has happened so far.
+#[derive(Default)]
+struct Walk {
+    due: (String, usize),
+    /// How often each function was called.
+    calls: Calls,
+    failed: Option<&'static str>,
+}
+
+/// Numbers of calls, by function.
+pub type Calls = BTreeMap<&'static str, usize>;
+
+static WALK: Mutex<Option<Walk>> = Mutex::new(None);
+/// Whether [`fail_call`] is active, so that the data path need not take the lock.
+static WALKING: AtomicBool = AtomicBool::new(false);
+
+fn walk() -> MutexGuard<'static, Option<Walk>> {
+    WALK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes one of the following calls of `function` on any thread fail: the one with this number, counted from 0. All calls are
+/// counted. (Their order in a program of several threads changes from run to run, that of one function's calls hardly.)
+pub fn fail_call(function: &str, number: usize) {
+    *walk() = Some(Walk { due: (function.to_owned(), number), ..Walk::default() });
+    WALKING.store(true, Ordering::Release);
+}
+
+/// Ends [`fail_call`]. Returns the name of the function, if the call has failed: there may have been fewer; and the numbers of
+/// all calls.
+pub fn call_that_failed() -> (Option<&'static str>, Calls) {
+    WALKING.store(false, Ordering::Release);
+    walk().take().map_or((None, Calls::new()), |walk| (walk.failed, walk.calls))
+}
+
+/// The name of the function that has failed since [`fail_call`], if one has.
+pub fn failed_call() -> Option<&'static str> {
+    walk().as_ref().and_then(|walk| walk.failed)
+}
+
+/// The errno of a function for which the test gives none.
+fn usual_errno(name: &str) -> i32 {
+    match name {
+        "pthread_create" => libc::EAGAIN,
+        "eventfd" | "epoll_create1" | "timerfd_create" | "socket" | "open64" => libc::EMFILE,
+        "bind" => libc::EADDRINUSE,
+        "epoll_ctl" => libc::ENOSPC,
+        _ => libc::ENOMEM,
     }
+}
+
+fn count_call(name: &'static str) -> Result<(), i32> {
+    let mut walk = walk();
+    let Some(walk) = walk.as_mut() else { return Ok(()) };
+    let calls = walk.calls.entry(name).or_default();
+    *calls += 1;
+    if walk.due.0 != name || *calls != walk.due.1 + 1 {
+        return Ok(());
+    }
+    walk.failed = Some(name);
+    Err(usual_errno(name))
+}
+
+#[inline]
+pub(crate) fn call(name: &'static str) -> Result<(), i32> {
+    if WALKING.load(Ordering::Acquire) {
+        count_call(name)?;
+    }
+    stalled(name);
     let due = take(|fault| match fault {
         Fault::Call(function, errno) if *function == name => Some(*errno),
         _ => None,
     });
     due.map_or(Ok(()), Err)
+}
+
+/// Delays a call of the C function `name` as long as the test has asked for.
+#[inline]
+pub(crate) fn stalled(name: &str) {
+    let time = take(|fault| match fault {
+        Fault::Stall(function, time) if *function == name => Some(*time),
+        _ => None,
+    });
+    if let Some(time) = time {
+        std::thread::sleep(time);
+    }
 }
 
 #[inline]
@@ -110,7 +211,7 @@ pub(crate) fn completion(side: Side) -> Option<ibv_wc_status> {
     })
 }
 
-/// What becomes of an event: nothing, or perhaps another one.
+/// The event to be sent in place of this one, if any.
 pub(crate) fn event(event: CmEvent) -> Option<CmEvent> {
     let replaced = take(|fault| match fault {
         Fault::Event(kind, with) if *kind == event.kind => Some(with.clone()),

@@ -1,13 +1,14 @@
-//! A device of our own, in place of libibverbs and librdmacm: for tests only.
+//! A scripted device in place of libibverbs and librdmacm, for tests.
 //!
-//! It exports the functions of those two that the library uses, and behaves like a perfect soft-RoCE with one port: queue
-//! pairs of one process reach each other, requests complete within the call that posts them, connections follow the rules
-//! of the InfiniBand connection manager. It has one network interface of its own ([`ADDRESS`]), so it needs none of
-//! the machine. And it does what real devices do only on bad days, when told to ([`fail`], [`stall`], [`complete_with`],
-//! [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]).
+//! It exports the functions of those two that the library uses, and behaves like soft-RoCE with one port: queue pairs of one
+//! process reach each other, requests complete within the call that posts them, connections follow the rules of the InfiniBand
+//! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
+//! device of the same kind ([`add_second`]). It injects faults when told to ([`fail`], [`stall`], [`complete_with`],
+//! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]), or
+//! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
 //!
-//! A test program that links this crate, and whatever that loads, gets these functions instead of the real ones: those of
-//! the program come first. Other programs can have it by `LD_PRELOAD`.
+//! A test program that links this crate, and any library that it loads, gets these functions instead of the real ones, because
+//! the dynamic linker searches the program first. Other programs can use it by `LD_PRELOAD`.
 //!
 //! For measurements it can be a null device, whose requests cost next to nothing ([`complete_at_once`]).
 //!
@@ -21,27 +22,35 @@ mod memory;
 mod null;
 mod queue_pair;
 mod queues;
+mod system;
 
 pub use cm_id::{raise_event, remove_device};
-pub use device::{ADDRESS, ADDRESS6, NAME, raise_async, raise_completion_event};
-pub use faults::{CmEvent, Side, complete_with, fail, pending, replace_event, stall};
+pub use device::{
+    ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, imitate_rxe,
+    objects, raise_async, raise_completion_event,
+};
+pub use faults::{
+    Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,
+    forget_all, pending, refuse_doorbell, replace_event, stall,
+};
 pub use null::complete_at_once;
+pub use queue_pair::complete_reads;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A test's turn with the device: faults are everybody's, so tests take turns.
+/// A test's turn with the device. Faults are global, so tests run one at a time.
 pub struct Turn(#[allow(dead_code)] MutexGuard<'static, ()>);
 
-/// Waits for the turn. The device is as new.
+/// Waits for the turn, and resets the device.
 pub fn turn() -> Turn {
     static TURNS: Mutex<()> = Mutex::new(());
     let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     faults::forget_all();
     device::renew();
-    // Where the tests' own helpers look for the device under test.
-    // SAFETY: only Rust code reads the environment here, under std's lock.
+    // The test helpers read the address of the device under test from here. SAFETY: only Rust code reads the environment here,
+    // under std's lock.
     unsafe {
         std::env::set_var("NDCOMPAT_ADDR", ADDRESS.to_string());
         std::env::set_var("NDCOMPAT_DEVICE", "double");
@@ -60,20 +69,20 @@ impl Drop for Turn {
 static WEIGHING: AtomicBool = AtomicBool::new(false);
 static WEIGHT: AtomicIsize = AtomicIsize::new(0);
 
-/// How much of the heap is in use, in bytes: that of the main thread, and large blocks.
+/// The bytes in use on the main thread's heap and in large blocks.
 pub fn heap() -> isize {
     // SAFETY: no arguments.
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks + info.hblkhd) as isize
 }
 
-/// How much of [`heap`] is the double's own, taken since this was first called. For programs with one thread.
+/// The part of [`heap`] that the double has allocated since the first call of this. For programs with one thread.
 pub fn weight() -> isize {
     WEIGHING.store(true, Ordering::Relaxed);
     WEIGHT.load(Ordering::Relaxed)
 }
 
-/// Does what the double is asked to, and notes what memory it takes.
+/// Runs a call of the double, and counts the memory that it allocates.
 #[inline]
 fn weighed<R>(work: impl FnOnce() -> R) -> R {
     if !WEIGHING.load(Ordering::Relaxed) {
@@ -91,12 +100,30 @@ fn set_errno(errno: i32) {
 }
 
 /// The result of a verb that returns an errno.
-fn verb(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
+fn verb(name: &'static str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
     faults::call(name).and_then(|()| weighed(call)).err().unwrap_or(0)
 }
 
+/// The result of a call that destroys an object. If it fails, the object stays, and is listed here, where LeakSanitizer finds it.
+fn destroyed<T>(name: &'static str, object: *mut T, destroy: impl FnOnce()) -> c_int {
+    let status = verb(name, || {
+        destroy();
+        Ok(())
+    });
+    if status != 0 {
+        keep(object);
+    }
+    status
+}
+
+/// Lists an object that is never destroyed.
+fn keep<T>(object: *mut T) {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(object.expose_provenance());
+}
+
 /// The result of a call that returns -1 and sets errno.
-fn posix(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
+fn posix(name: &'static str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
     match faults::call(name).and_then(|()| weighed(call)) {
         Ok(()) => 0,
         Err(errno) => {
@@ -107,7 +134,7 @@ fn posix(name: &str, call: impl FnOnce() -> Result<(), i32>) -> c_int {
 }
 
 /// The object that a call makes, or null and an errno.
-fn created<T>(name: &str, make: impl FnOnce() -> Result<*mut T, i32>) -> *mut T {
+fn created<T>(name: &'static str, make: impl FnOnce() -> Result<*mut T, i32>) -> *mut T {
     faults::call(name).and_then(|()| weighed(make)).unwrap_or_else(|errno| {
         set_errno(errno);
         std::ptr::null_mut()

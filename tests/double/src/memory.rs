@@ -1,12 +1,12 @@
 //! Protection domains and memory regions.
 
-use crate::device::{context, export, lock};
-use crate::{created, verb};
+use crate::device::{export, lock};
+use crate::{created, destroyed};
 use libc::{c_int, c_uint, c_void};
 use ndcompat::verbs::bindings::*;
 use std::ops::Range;
 
-/// The registered memory, by key. Keys are not used again.
+/// Registered memory, by key. Keys are never reused.
 #[derive(Default)]
 pub(crate) struct Regions(Vec<Option<Region>>);
 
@@ -15,7 +15,7 @@ struct Region {
     access: u32,
 }
 
-/// So that a key does not read the same in either byte order.
+/// Makes a key differ from its byte-swapped value.
 const TAG: u32 = 0x5A;
 
 impl Regions {
@@ -33,13 +33,25 @@ impl Regions {
     }
 }
 
-fn register(name: &str, pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: u32) -> *mut ibv_mr {
+/// The device of a protection domain.
+fn context_of(pd: *mut ibv_pd) -> *mut ibv_context {
+    // SAFETY: the caller's domain lives.
+    unsafe { (*pd).context }
+}
+
+fn register(
+    name: &'static str,
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: u32,
+) -> *mut ibv_mr {
     created(name, || {
         let mut device = lock();
         let key = (device.regions.0.len() as u32) << 8 | TAG;
         let start = addr as u64;
         device.regions.0.push(Some(Region { bytes: start..start + length as u64, access }));
-        let region = ibv_mr { context: context(), pd, addr, length, handle: 0, lkey: key, rkey: key };
+        let region = ibv_mr { context: context_of(pd), pd, addr, length, handle: 0, lkey: key, rkey: key };
         Ok(Box::into_raw(Box::new(region)))
     })
 }
@@ -50,23 +62,22 @@ export! {
     }
 
     fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
-        verb("ibv_dealloc_pd", || {
+        destroyed("ibv_dealloc_pd", pd, || {
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(pd) });
-            Ok(())
         })
     }
 
-    // A window that can be had, and not bound.
+    // Windows can be allocated, but not bound.
     fn alloc_mw(pd: *mut ibv_pd, type_: ibv_mw_type) -> *mut ibv_mw {
         created("alloc_mw", || {
-            Ok(Box::into_raw(Box::new(ibv_mw { context: context(), pd, rkey: TAG, handle: 0, type_ })))
+            Ok(Box::into_raw(Box::new(ibv_mw { context: context_of(pd), pd, rkey: TAG, handle: 0, type_ })))
         })
     }
 
     fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
         // SAFETY: made above, destroyed once.
-        verb("dealloc_mw", || { drop(unsafe { Box::from_raw(mw) }); Ok(()) })
+        destroyed("dealloc_mw", mw, || drop(unsafe { Box::from_raw(mw) }))
     }
 
     fn ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr {
@@ -80,11 +91,10 @@ export! {
     }
 
     fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
-        verb("ibv_dereg_mr", || {
+        destroyed("ibv_dereg_mr", mr, || {
             // SAFETY: made above, destroyed once.
             let mr = unsafe { Box::from_raw(mr) };
             lock().regions.0[mr.lkey as usize >> 8] = None;
-            Ok(())
         })
     }
 }

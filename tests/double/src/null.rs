@@ -1,5 +1,5 @@
-//! The device as a null device: requests complete within the call that posts them, whatever they ask for. No memory is
-//! moved, no peer is asked, nothing is checked, so what a program spends on the data path is its own price.
+//! The null device: every request completes within the call that posts it. No memory is moved, no peer is involved and nothing is
+//! checked, so a measurement shows the cost of the data path above the device.
 //!
 //! Queue pairs never fail.
 
@@ -8,11 +8,10 @@ use crate::queues::Cq;
 use libc::c_int;
 use ndcompat::verbs::bindings::*;
 use std::hint::spin_loop;
-use std::mem::zeroed;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From now on, and for good, all requests complete at once. Nobody may be posting or polling.
+/// Makes all requests complete at once, for the rest of the process. No thread may be posting or polling.
 pub fn complete_at_once() {
     // SAFETY: the context lives for ever; the caller sees to it that nobody uses its table meanwhile.
     let ops = unsafe { &mut (*context()).ops };
@@ -22,7 +21,7 @@ pub fn complete_at_once() {
     ops.req_notify_cq = Some(req_notify_cq);
 }
 
-/// The lock of one queue: what provider libraries have, too.
+/// The lock of one queue, as provider libraries have one.
 #[derive(Default)]
 pub(crate) struct Busy(AtomicBool);
 
@@ -46,11 +45,10 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Puts a success into `cq`.
+/// Adds a successful completion to `cq`.
 #[inline(always)]
 unsafe fn complete(cq: *mut ibv_cq, wr_id: u64, opcode: ibv_wc_opcode, bytes: u32, number: u32) {
-    // SAFETY: all bits zero are a valid value.
-    let mut wc: ibv_wc = unsafe { zeroed() };
+    let mut wc: ibv_wc = zeroed();
     (wc.wr_id, wc.opcode, wc.byte_len, wc.qp_num) = (wr_id, opcode, bytes, number);
     // SAFETY: the queue lives; its completions are used with its own lock held.
     unsafe {
@@ -79,7 +77,8 @@ unsafe extern "C" fn post_send(
     mut wr: *mut ibv_send_wr,
     _bad: *mut *mut ibv_send_wr,
 ) -> c_int {
-    // SAFETY: the caller's promise: a list of requests, on a queue pair that lives. Unused parts have no value.
+    // SAFETY: the caller passes a list of requests, which ends with null, and a queue pair that lives; unused fields
+    // are not read.
     unsafe {
         while !wr.is_null() {
             if (*wr).send_flags & IBV_SEND_SIGNALED != 0 {
@@ -96,7 +95,8 @@ unsafe extern "C" fn post_recv(
     mut wr: *mut ibv_recv_wr,
     _bad: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    // SAFETY: the caller's promise: a list of requests, on a queue pair that lives.
+    // SAFETY: the caller passes a list of requests, which ends with null, and a queue pair that lives; unused fields
+    // are not read.
     unsafe {
         while !wr.is_null() {
             complete((*qp).recv_cq, (*wr).wr_id, IBV_WC_RECV, 1, (*qp).qp_num);

@@ -1,23 +1,22 @@
 //! Queue pairs: requests that complete at once, or wait for the peer's receive.
 
-use crate::device::{Device, context, export, lock};
+use crate::device::{Device, export, lock};
 use crate::faults::{self, Side};
 use crate::queues::{List, Receive, add_shared, complete, take_shared};
-use crate::{created, verb};
+use crate::{created, destroyed, verb};
 use libc::c_int;
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
-use std::mem::zeroed;
 use std::ptr;
 
-/// The most that a request carries itself.
+/// The most bytes of inline data.
 const MAX_INLINE: u32 = 1024;
 
 /// A queue pair.
 #[repr(C)]
 pub(crate) struct Qp {
     qp: ibv_qp,
-    /// The peer's number; 0 is nobody's.
+    /// The peer's number; 0 for none.
     peer: u32,
     requests: VecDeque<Work>,
     max_requests: usize,
@@ -33,13 +32,12 @@ struct Work {
     list: List,
     remote: u64,
     key: u32,
-    /// What an inline request that has to wait carries.
+    /// The inline data of a request that has to wait.
     inline: Box<[u8]>,
 }
 
 fn wc(qp: &Qp, wr_id: u64, status: ibv_wc_status, opcode: ibv_wc_opcode, bytes: u32) -> ibv_wc {
-    // SAFETY: all bits zero are a valid value.
-    let mut wc: ibv_wc = unsafe { zeroed() };
+    let mut wc: ibv_wc = zeroed();
     (wc.wr_id, wc.status, wc.opcode, wc.byte_len, wc.qp_num) = (wr_id, status, opcode, bytes, qp.qp.qp_num);
     wc
 }
@@ -50,14 +48,17 @@ impl Device {
         self.queue_pairs.get(at).copied().filter(|qp| !qp.is_null())
     }
 
-    /// Does all that the queue pair can do now.
+    /// Executes requests until one has to wait.
     unsafe fn run(&mut self, qp: *mut Qp) {
-        // SAFETY: the queue pair lives and the lock is held, here and below.
+        // SAFETY: the queue pair lives, and the lock is held.
         let qp = unsafe { &mut *qp };
         while qp.qp.state == IBV_QPS_RTS
             && let Some(work) = qp.requests.front()
         {
-            let Some(peer) = self.queue_pair(qp.peer) else { return };
+            // Another queue pair may have the peer's number by now.
+            // SAFETY: what is listed lives, and the lock is held.
+            let is_peer = |peer: &*mut Qp| unsafe { (**peer).peer } == qp.qp.qp_num;
+            let Some(peer) = self.queue_pair(qp.peer).filter(is_peer) else { return };
             let opcode = match work.opcode {
                 IBV_WR_RDMA_READ => IBV_WC_RDMA_READ,
                 IBV_WR_RDMA_WRITE => IBV_WC_RDMA_WRITE,
@@ -65,7 +66,7 @@ impl Device {
             };
             let status = match faults::completion(Side::Initiator) {
                 Some(status) => status,
-                // SAFETY: as above.
+                // SAFETY: both queue pairs live, and the lock is held.
                 None => match unsafe { self.perform(work, ptr::from_ref(qp), peer) } {
                     Some(status) => status,
                     None => return,
@@ -74,17 +75,22 @@ impl Device {
             let Some(work) = qp.requests.pop_front() else { return };
             if status != IBV_WC_SUCCESS || work.flags & IBV_SEND_SIGNALED != 0 {
                 let wc = wc(qp, work.wr_id, status, opcode, work.list.length());
-                // SAFETY: as above.
-                unsafe { complete(self, qp.qp.send_cq, wc, false) };
+                if opcode == IBV_WC_RDMA_READ && faults::reads_wait() {
+                    self.reads.push((qp.qp.send_cq, wc));
+                } else {
+                    // SAFETY: the completion queue lives as long as its queue pairs, and the lock is
+                    // held.
+                    unsafe { complete(self, qp.qp.send_cq, wc, false) };
+                }
             }
             if status != IBV_WC_SUCCESS {
-                // SAFETY: as above.
+                // SAFETY: the queue pair lives, and the lock is held.
                 unsafe { self.fail(qp) };
             }
         }
     }
 
-    /// Does a request; it must wait if there is no status.
+    /// Executes a request. Without a status it must wait.
     unsafe fn perform(&mut self, work: &Work, qp: *const Qp, peer: *mut Qp) -> Option<ibv_wc_status> {
         let inline = work.flags & IBV_SEND_INLINE != 0;
         let local = if work.opcode == IBV_WR_RDMA_READ { IBV_ACCESS_LOCAL_WRITE } else { 0 };
@@ -100,7 +106,7 @@ impl Device {
             IBV_WR_RDMA_READ if remote(IBV_ACCESS_REMOTE_READ) => move_bytes(&there, work.list.entries()),
             IBV_WR_RDMA_WRITE if remote(IBV_ACCESS_REMOTE_WRITE) => move_bytes(work.list.entries(), &there),
             IBV_WR_RDMA_READ | IBV_WR_RDMA_WRITE => return Some(IBV_WC_REM_ACCESS_ERR),
-            // SAFETY: passed on to the caller.
+            // SAFETY: both queue pairs live, and the lock is held.
             _ => return unsafe { self.deliver(work, qp, peer) },
         }
         Some(IBV_WC_SUCCESS)
@@ -110,11 +116,11 @@ impl Device {
     unsafe fn deliver(&mut self, work: &Work, qp: *const Qp, peer: *mut Qp) -> Option<ibv_wc_status> {
         // SAFETY: both live and the lock is held; they may be one and the same, so by fields.
         let (number, state, srq) = unsafe { ((*peer).peer, (*peer).qp.state, (*peer).qp.srq) };
-        // SAFETY: as above.
+        // SAFETY: the queue pair lives, and the lock is held.
         if number != unsafe { (*qp).qp.qp_num } || !matches!(state, IBV_QPS_RTR | IBV_QPS_RTS) {
             return None;
         }
-        // SAFETY: as above.
+        // SAFETY: the peer and its shared queue live, and the lock is held.
         let receive =
             unsafe { if srq.is_null() { (*peer).receives.pop_front() } else { take_shared(self, srq) } }?;
         let length = work.list.length();
@@ -129,7 +135,7 @@ impl Device {
             (IBV_WC_SUCCESS, IBV_WC_SUCCESS)
         };
         let solicited = work.flags & IBV_SEND_SOLICITED != 0;
-        // SAFETY: as above.
+        // SAFETY: the peer and its completion queue live, and the lock is held.
         unsafe {
             let wc = wc(&*peer, receive.wr_id, there, IBV_WC_RECV, length);
             complete(self, (*peer).qp.recv_cq, wc, solicited);
@@ -156,25 +162,34 @@ impl Device {
         }
         while let Some(receive) = qp.receives.pop_front() {
             let wc = wc(qp, receive.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0);
-            // SAFETY: as above.
+            // SAFETY: the completion queue lives as long as its queue pairs, and the lock is held.
             unsafe { complete(self, qp.qp.recv_cq, wc, false) };
         }
     }
 
-    /// Lets those go on that wait for a receive.
+    /// Continues the peers that wait for a receive.
     unsafe fn run_peers(&mut self, waits: impl Fn(&Qp) -> bool) {
         for at in 0..self.queue_pairs.len() {
             let qp = self.queue_pairs[at];
             // SAFETY: what is listed lives, and the lock is held.
             if !qp.is_null() && !unsafe { (*qp).requests.is_empty() } && waits(unsafe { &*qp }) {
-                // SAFETY: as above.
+                // SAFETY: the queue pair lives, and the lock is held.
                 unsafe { self.run(qp) };
             }
         }
     }
 }
 
-/// Copies from list to list; the memory is registered, or the program's own.
+/// Completes the delayed reads, in order.
+pub fn complete_reads() {
+    let mut device = lock();
+    for (cq, wc) in std::mem::take(&mut device.reads) {
+        // SAFETY: the caller has not destroyed the queue.
+        unsafe { complete(&mut device, cq, wc, false) };
+    }
+}
+
+/// Copies from list to list. The memory is registered, or it is inline data.
 #[inline]
 fn move_bytes(from: &[ibv_sge], to: &[ibv_sge]) {
     let (mut to, mut filled) = (to.iter(), 0);
@@ -207,11 +222,11 @@ pub(crate) unsafe extern "C" fn post_send(
 ) -> c_int {
     verb("post_send", || {
         let mut device = lock();
-        // SAFETY: the caller's promise: a list of requests, on a queue pair that lives.
+        // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
         while let Some(request) = unsafe { wr.as_ref() } {
-            // SAFETY: as above.
+            // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
             if let Err(errno) = unsafe { push(&mut device, qp.cast(), request) } {
-                // SAFETY: as above.
+                // SAFETY: the caller has room for the address of the request that failed.
                 unsafe { *bad = wr };
                 return Err(errno);
             }
@@ -244,15 +259,18 @@ unsafe fn push(device: &mut Device, queue_pair: *mut Qp, request: &ibv_send_wr) 
         inline: Box::default(),
     };
     qp.requests.push_back(work);
+    if faults::doorbell_is_refused() {
+        return Err(-1);
+    }
     if qp.qp.state == IBV_QPS_ERR {
-        // SAFETY: as above.
+        // SAFETY: the queue pair lives, and the lock is held.
         unsafe { device.fail(qp) };
         return Ok(());
     }
-    // SAFETY: as above.
+    // SAFETY: the queue pair lives, and the lock is held.
     unsafe { device.run(queue_pair) };
     if flags & IBV_SEND_INLINE != 0
-        // SAFETY: as above.
+        // SAFETY: the queue pair lives, and the lock is held.
         && let Some(work) = unsafe { &mut (*queue_pair).requests }.back_mut()
     {
         let mut bytes = vec![0; work.list.length() as usize].into_boxed_slice();
@@ -270,12 +288,12 @@ unsafe fn receive(
     bad: *mut *mut ibv_recv_wr,
     mut add: impl FnMut(Receive) -> Result<(), i32>,
 ) -> Result<(), i32> {
-    // SAFETY: the caller's promise: a list of receives.
+    // SAFETY: the caller says that there are so many entries.
     while let Some(request) = unsafe { wr.as_ref() } {
-        // SAFETY: as above.
+        // SAFETY: the caller says that there are so many entries.
         let list = unsafe { List::copy(request.sg_list, request.num_sge) };
         if let Err(errno) = list.and_then(|list| add(Receive { wr_id: request.wr_id, list })) {
-            // SAFETY: as above.
+            // SAFETY: the caller has room for the address of the request that failed.
             unsafe { *bad = wr };
             return Err(errno);
         }
@@ -292,9 +310,9 @@ pub(crate) unsafe extern "C" fn post_recv(
 ) -> c_int {
     verb("post_recv", || {
         let mut device = lock();
-        // SAFETY: the queue pair lives and the lock is held, here and below.
+        // SAFETY: the caller's queue pair lives, and the lock is held.
         let qp = unsafe { &mut *qp.cast::<Qp>() };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes a list of receives, and room for the address of one.
         unsafe {
             receive(wr, bad, |receive| {
                 if qp.qp.state == IBV_QPS_RESET {
@@ -308,11 +326,11 @@ pub(crate) unsafe extern "C" fn post_recv(
             })?;
         }
         match qp.qp.state {
-            // SAFETY: as above.
+            // SAFETY: the queue pair lives, and the lock is held.
             IBV_QPS_ERR => unsafe { device.fail(qp) },
             IBV_QPS_RTR | IBV_QPS_RTS => {
                 if let Some(peer) = device.queue_pair(qp.peer) {
-                    // SAFETY: as above.
+                    // SAFETY: the queue pair lives, and the lock is held.
                     unsafe { device.run(peer) };
                 }
             }
@@ -330,7 +348,7 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     verb("post_srq_recv", || {
         let mut device = lock();
-        // SAFETY: the caller's promise.
+        // SAFETY: the lock is held.
         unsafe { receive(wr, bad, |receive| add_shared(srq, receive)) }?;
         // SAFETY: the lock is held.
         unsafe { device.run_peers(|_| true) };
@@ -341,15 +359,19 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
 export! {
     fn ibv_create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
         created("ibv_create_qp", || {
-            // SAFETY: all bits zero are a valid value; the caller's structure is readable.
-            let (mut qp, init): (ibv_qp, _) = unsafe { (zeroed(), &*init) };
+            let mut qp: ibv_qp = zeroed();
+            // SAFETY: the caller's structure and its domain are there.
+            let (init, context) = unsafe { (&*init, (*pd).context) };
             if init.cap.max_inline_data > MAX_INLINE {
                 return Err(libc::EINVAL);
             }
             let mut device = lock();
-            (qp.context, qp.qp_context, qp.pd) = (context(), init.qp_context, pd);
+            (qp.context, qp.qp_context, qp.pd) = (context, init.qp_context, pd);
             (qp.send_cq, qp.recv_cq, qp.srq) = (init.send_cq, init.recv_cq, init.srq);
-            qp.qp_num = device.queue_pairs.len() as u32 + 1;
+            // A number is used again as soon as it is free, as devices may do.
+            let free = device.queue_pairs.iter().position(|qp| qp.is_null());
+            let at = free.unwrap_or(device.queue_pairs.len());
+            qp.qp_num = at as u32 + 1;
             (qp.state, qp.qp_type) = (IBV_QPS_RESET, init.qp_type);
             let (max_requests, max_receives) = (init.cap.max_send_wr as usize, init.cap.max_recv_wr as usize);
             let qp = Box::into_raw(Box::new(Qp {
@@ -360,7 +382,12 @@ export! {
                 receives: VecDeque::with_capacity(max_receives),
                 max_receives,
             }));
-            device.queue_pairs.push(qp);
+            if at == device.queue_pairs.len() {
+                device.queue_pairs.push(qp);
+            } else {
+                device.queue_pairs[at] = qp;
+            }
+            device.newest = Some(qp);
             Ok(qp.cast())
         })
     }
@@ -378,7 +405,7 @@ export! {
                 return Ok(());
             }
             if attr.qp_state == IBV_QPS_ERR {
-                // SAFETY: as above.
+                // SAFETY: the queue pair lives, and the lock is held.
                 unsafe { device.fail(queue_pair) };
                 return Ok(());
             }
@@ -387,7 +414,7 @@ export! {
             }
             queue_pair.qp.state = attr.qp_state;
             let number = queue_pair.qp.qp_num;
-            // SAFETY: as above.
+            // SAFETY: the lock is held.
             unsafe { device.run_peers(|qp| qp.peer == number || qp.qp.qp_num == number) };
             Ok(())
         })
@@ -405,12 +432,12 @@ export! {
     }
 
     fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
-        verb("ibv_destroy_qp", || {
+        destroyed("ibv_destroy_qp", qp, || {
             let mut device = lock();
             // SAFETY: made above, destroyed once.
             let qp = unsafe { Box::from_raw(qp.cast::<Qp>()) };
             device.queue_pairs[qp.qp.qp_num as usize - 1] = ptr::null_mut();
-            Ok(())
+            device.newest = device.newest.filter(|&newest| !ptr::eq(newest, &*qp));
         })
     }
 }

@@ -1,12 +1,11 @@
-//! Completion queues and their channels, and queues of receives.
+//! Completion queues, their channels, and shared receive queues.
 
-use crate::device::{Device, Signal, context, export, lock, next};
+use crate::device::{Device, Signal, export, lock, next};
 use crate::null::Busy;
-use crate::{created, faults, posix, verb};
+use crate::{created, destroyed, faults, posix, verb};
 use libc::{c_int, c_uint, c_void};
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
-use std::mem::zeroed;
 
 /// The longest scatter/gather list.
 pub(crate) const MAX_SGE: usize = 16;
@@ -35,7 +34,7 @@ impl List {
         &self.entries[..self.count]
     }
 
-    /// One entry in place of all.
+    /// Replaces the list by one entry.
     pub(crate) fn replace(&mut self, addr: u64, length: u32) {
         self.entries[0] = ibv_sge { addr, length, lkey: 0 };
         self.count = 1;
@@ -63,7 +62,7 @@ struct Channel {
 #[repr(C)]
 pub(crate) struct Cq {
     cq: ibv_cq,
-    /// The lock of the null device; as a double, the device has one for all.
+    /// The lock of the null device. Otherwise there is one lock for the whole device.
     pub busy: Busy,
     pub completions: VecDeque<ibv_wc>,
     /// Whether the next completion sends an event, and whether it must be solicited.
@@ -92,20 +91,22 @@ pub(crate) struct Srq {
     limit: usize,
 }
 
-/// Puts a completion into `cq`, which reports when it has no room.
+/// Adds a completion to `cq`, or raises an asynchronous event if `cq` is full.
 pub(crate) unsafe fn complete(device: &mut Device, cq: *mut ibv_cq, wc: ibv_wc, solicited: bool) {
     // SAFETY: the queue lives, and the lock is held.
     let (queue, room) = unsafe { (cq.cast::<Cq>(), (*cq).cqe as usize) };
-    // SAFETY: as above.
+    // SAFETY: the queue lives, and the lock is held.
     let (completions, armed) = unsafe { (&mut (*queue).completions, &mut (*queue).armed) };
     if completions.len() >= room {
-        return device.report(IBV_EVENT_CQ_ERR, ibv_async_event__bindgen_ty_1 { cq });
+        // SAFETY: the queue lives, and the lock is held.
+        let context = unsafe { (*cq).context };
+        return device.report(context, IBV_EVENT_CQ_ERR, ibv_async_event__bindgen_ty_1 { cq });
     }
     let notable = solicited || wc.status != IBV_WC_SUCCESS;
     completions.push_back(wc);
     if armed.is_some_and(|solicited_only| notable || !solicited_only) {
         *armed = None;
-        // SAFETY: as above.
+        // SAFETY: the queue lives, and the lock is held.
         unsafe { (*queue).send_event() };
     }
 }
@@ -120,7 +121,9 @@ pub(crate) unsafe fn take_shared(device: &mut Device, srq: *mut ibv_srq) -> Opti
     let taken = receives.pop_front();
     if receives.len() < *limit {
         *limit = 0;
-        device.report(IBV_EVENT_SRQ_LIMIT_REACHED, ibv_async_event__bindgen_ty_1 { srq });
+        // SAFETY: the shared queue lives, and the lock is held.
+        let context = unsafe { (*srq).context };
+        device.report(context, IBV_EVENT_SRQ_LIMIT_REACHED, ibv_async_event__bindgen_ty_1 { srq });
     }
     taken
 }
@@ -129,7 +132,7 @@ pub(crate) unsafe fn take_shared(device: &mut Device, srq: *mut ibv_srq) -> Opti
 pub(crate) unsafe fn add_shared(srq: *mut ibv_srq, receive: Receive) -> Result<(), i32> {
     // SAFETY: the queue lives, and the lock is held.
     let queue = srq.cast::<Srq>();
-    // SAFETY: as above.
+    // SAFETY: the shared queue lives, and the lock is held.
     let (receives, max) = unsafe { (&mut (*queue).receives, (*queue).max) };
     if receives.len() >= max {
         return Err(libc::ENOMEM);
@@ -166,19 +169,18 @@ pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
 }
 
 export! {
-    fn ibv_create_comp_channel(_context: *mut ibv_context) -> *mut ibv_comp_channel {
+    fn ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
         created("ibv_create_comp_channel", || {
             let signal = Signal::new()?;
-            let channel = ibv_comp_channel { context: context(), fd: signal.0, refcnt: 0 };
+            let channel = ibv_comp_channel { context, fd: signal.0, refcnt: 0 };
             Ok(Box::into_raw(Box::new(Channel { channel, signal, events: VecDeque::with_capacity(64) })).cast())
         })
     }
 
     fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-        verb("ibv_destroy_comp_channel", || {
+        destroyed("ibv_destroy_comp_channel", channel, || {
             // SAFETY: made above, destroyed once.
             unsafe { Box::from_raw(channel.cast::<Channel>()) }.signal.close();
-            Ok(())
         })
     }
 
@@ -186,8 +188,7 @@ export! {
         context: *mut ibv_context, cqe: c_int, cookie: *mut c_void, channel: *mut ibv_comp_channel, _vector: c_int
     ) -> *mut ibv_cq {
         created("ibv_create_cq", || {
-            // SAFETY: all bits zero are a valid value.
-            let mut cq: ibv_cq = unsafe { zeroed() };
+            let mut cq: ibv_cq = zeroed();
             (cq.context, cq.channel, cq.cq_context, cq.cqe) = (context, channel, cookie, cqe);
             let completions = VecDeque::with_capacity(cqe as usize);
             let queue = Box::into_raw(Box::new(Cq { cq, busy: Busy::default(), completions, armed: None }));
@@ -211,7 +212,7 @@ export! {
     }
 
     fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
-        verb("ibv_destroy_cq", || {
+        destroyed("ibv_destroy_cq", cq, || {
             let mut device = lock();
             device.completion_queues.retain(|&other| other != cq.cast());
             // SAFETY: made above, destroyed once; a queue on a channel leaves no event there.
@@ -222,7 +223,6 @@ export! {
                 }
                 drop(Box::from_raw(cq.cast::<Cq>()));
             }
-            Ok(())
         })
     }
 
@@ -246,9 +246,10 @@ export! {
 
     fn ibv_create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
         created("ibv_create_srq", || {
-            // SAFETY: all bits zero are a valid value; the caller's structure is readable.
-            let (mut srq, init): (ibv_srq, _) = unsafe { (zeroed(), &*init) };
-            (srq.context, srq.srq_context, srq.pd) = (context(), init.srq_context, pd);
+            let mut srq: ibv_srq = zeroed();
+            // SAFETY: the caller's structure and its domain are there.
+            let (init, context) = unsafe { (&*init, (*pd).context) };
+            (srq.context, srq.srq_context, srq.pd) = (context, init.srq_context, pd);
             let max = init.attr.max_wr as usize;
             let queue = Srq { srq, receives: VecDeque::with_capacity(max), max, limit: 0 };
             let queue = Box::into_raw(Box::new(queue)).cast();
@@ -289,11 +290,10 @@ export! {
     }
 
     fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
-        verb("ibv_destroy_srq", || {
+        destroyed("ibv_destroy_srq", srq, || {
             lock().shared_queues.retain(|&other| other != srq);
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
-            Ok(())
         })
     }
 }

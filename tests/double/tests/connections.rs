@@ -1,26 +1,26 @@
-//! Connections that several threads make, use and end at once.
+//! Connections that several threads create, use and end concurrently.
 
 use double::turn;
 use ndcompat::Status;
-use ndcompat::types::op_flags;
-use ndcompat_tests::client::{Client, Ov, PATIENCE, connect, connected, listen_on, messages_pass, open};
-use ndcompat_tests::com::Overlapping;
+use ndcompat::types::RequestFlags;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::client::{Client, Ov, TIME_LIMIT, connect, connected, listen_on, messages_pass, open};
+use support::com::Overlapping;
 
 /// How many threads post.
 const POSTERS: usize = 2;
 /// How many requests each posts.
 const REQUESTS: usize = 400;
-/// After how many results the end comes.
+/// The connection is ended after this many results.
 const END: usize = POSTERS * REQUESTS / 3;
-/// How many connections are used so.
+/// The number of connections.
 const ROUNDS: usize = 20;
 /// `ND_CQ_NOTIFY_ANY`
 const ANY: u32 = 1;
 
-/// Every request is accepted, and reported once, whatever became of it.
+/// Every request is accepted, and reported once, whether it succeeds or not.
 #[test]
 fn each_request_is_reported_once() {
     let _turn = turn();
@@ -40,23 +40,23 @@ fn each_request_is_reported_once() {
     }
 }
 
-/// The device says nothing of silent requests that were successful; what is posted after the end is reported all the same.
+/// Successful silent requests are not reported. Requests posted after the end are.
 #[test]
-fn silent_requests_keep_no_other_back() {
+fn silent_requests_do_not_delay_other_results() {
     let _turn = turn();
     for loud_last in [false, true] {
         let (client, peer) = connected();
         for context in 0..2 {
             assert_eq!(peer.receive(context, 8), Status::SUCCESS);
-            assert_eq!(client.send(context, 8, op_flags::SILENT_SUCCESS), Status::SUCCESS);
+            assert_eq!(client.send(context, 8, RequestFlags::SILENT_SUCCESS), Status::SUCCESS);
             assert_eq!(peer.result().status, Status::SUCCESS);
         }
         if loud_last {
-            assert_eq!(client.send(2, 8, 0), Status::SUCCESS);
+            assert_eq!(client.send(2, 8, RequestFlags::empty()), Status::SUCCESS);
         }
         // SAFETY: no arguments.
         assert_eq!(unsafe { client.queue_pair.flush() }, Status::SUCCESS);
-        assert_eq!(client.send(3, 8, 0), Status::SUCCESS);
+        assert_eq!(client.send(3, 8, RequestFlags::empty()), Status::SUCCESS);
         for context in if loud_last { 2..4 } else { 3..4 } {
             let result = client.result();
             assert_eq!((result.status, result.request_context), (Status::CANCELED, context));
@@ -65,11 +65,11 @@ fn silent_requests_keep_no_other_back() {
     }
 }
 
-/// Sends from some threads, reaps in others, and calls `end` in the middle of it.
+/// Sends from some threads, takes results in others, and calls `end` meanwhile.
 fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
     let seen: Vec<AtomicU32> = (0..POSTERS * REQUESTS).map(|_| AtomicU32::new(0)).collect();
     let reported = AtomicUsize::new(0);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     let over = || reported.load(Ordering::Relaxed) >= seen.len() || Instant::now() > deadline;
     let reap = || {
         while let Some(result) = client.try_result() {
@@ -86,7 +86,7 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
                 }
             });
         }
-        // One polls, and the peer gives what the messages need.
+        // One thread polls and reposts the peer's receives.
         scope.spawn(|| {
             while !over() {
                 peer.receive(0, 8);
@@ -108,7 +108,7 @@ fn use_until(client: &Client, peer: &Client, end: impl FnOnce()) {
             thread::yield_now();
         }
         end();
-        // The other may have taken all that there was to wait for.
+        // The other thread may have taken all results.
         let requests = client.completion_queue.cast::<Overlapping>().expect("IND2Overlapped");
         while !waiter.is_finished() {
             thread::sleep(Duration::from_millis(1));
@@ -127,7 +127,7 @@ const MAKERS: usize = 4;
 /// How many connections each makes.
 const EACH: usize = 25;
 
-/// On one adapter, each thread with files of its own.
+/// On one adapter, with files for each thread.
 #[test]
 fn threads_connect_at_once() {
     let _turn = turn();
@@ -148,7 +148,7 @@ fn threads_connect_at_once() {
     });
 }
 
-/// A connector whose `Connect` one thread waits for while another cancels it: it ends either way, and once.
+/// One thread waits for a `Connect` that another cancels: it completes exactly once.
 #[test]
 fn a_connect_is_cancelled_from_another_thread() {
     let _turn = turn();
@@ -159,7 +159,7 @@ fn a_connect_is_cancelled_from_another_thread() {
         let client = Client::on(&adapter);
         assert_eq!(client.bind(), Status::SUCCESS);
         let mut ov = Ov::new();
-        // Nobody accepts, so only the cancellation ends it.
+        // There is no accept, so only the cancellation ends it.
         assert_eq!(client.connect(at, b"", &mut ov), Status::PENDING);
         thread::scope(|scope| {
             let waiter = scope.spawn(|| ov.wait(&client.connector));

@@ -1,32 +1,31 @@
-//! Statuses for which a device must fail.
+//! Statuses that need a failure of the device.
 
 use double::{Side, complete_with, fail, raise_async, remove_device, turn};
 use ndcompat::Status;
+use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::*;
-use ndcompat_tests::client::{Client, Ov, connect, connected, listen_on, open};
-use ndcompat_tests::com::{
+use std::ptr::{null, null_mut};
+use support::client::{Client, Ov, connect, connected, listen_on, open};
+use support::com::{
     self, Com, CompletionQueue, Connector, Interface, Listener, MemoryRegion, MemoryWindow, QueuePair,
     SharedReceiveQueue, create,
 };
-use ndcompat_tests::{address, shows};
-use std::ptr::{null, null_mut};
+use support::{address, shows};
 use win32::object::RawHandle;
 
 /// `ND_CQ_NOTIFY_ANY`
 const ANY: u32 = 1;
-/// `ND_OP_FLAG_ALLOW_WRITE`
-const ALLOW_WRITE: u32 = 0x10;
 
 fn status<I: Interface>(made: Result<Com<I>, Status>) -> Status {
     made.err().unwrap_or(Status::SUCCESS)
 }
 
-/// Calls each method of an adapter that creates something, with working arguments; `queue` and `shared` are of it.
+/// Calls each `Create` method of an adapter with valid arguments.
 fn create_all(client: &Client, shared: &Com<SharedReceiveQueue>) -> Vec<(&'static str, Status)> {
     let (adapter, file, queue) = (&client.adapter, client.file, client.completion_queue.as_ptr());
     let (none, shared) = (null_mut(), shared.as_ptr());
     let mut handle = RawHandle::NULL;
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object; the queues live, and the handle goes into a local.
     unsafe {
         let queues =
             create::<CompletionQueue>(|iid, out| adapter.create_completion_queue(iid, file, 4, 0, 0, out));
@@ -58,7 +57,7 @@ fn create_all(client: &Client, shared: &Com<SharedReceiveQueue>) -> Vec<(&'stati
 }
 
 fn shared_queue(client: &Client, threshold: u32) -> Com<SharedReceiveQueue> {
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object; the file is the client's.
     create(|iid, out| unsafe {
         client.adapter.create_shared_receive_queue(iid, client.file, 4, 1, threshold, 0, 0, out)
     })
@@ -77,7 +76,7 @@ fn devices_without_room() {
         ("IND2Adapter::CreateQueuePairWithSrq", "ibv_create_qp"),
     ];
     for (method, function) in wanted {
-        // All methods are called; the device fails the first that needs the function.
+        // Each method is called; the first that needs the function fails.
         let skipped = usize::from(method.ends_with("Srq"));
         for _ in 0..=skipped {
             fail(function, libc::ENOMEM);
@@ -95,7 +94,7 @@ fn devices_without_shared_receive_queues() {
     let client = Client::new();
     let (shared, queue) = (shared_queue(&client, 0), client.completion_queue.as_ptr());
     fail("ibv_create_qp", libc::EOPNOTSUPP);
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object; both queues live.
     let made = create::<QueuePair>(|iid, out| unsafe {
         client.adapter.create_queue_pair_with_srq(
             iid,
@@ -116,8 +115,8 @@ fn devices_without_shared_receive_queues() {
 fn no_descriptors_left() {
     let _turn = turn();
     let adapter = open();
-    let file = ndcompat_tests::client::file(&adapter);
-    // SAFETY: the arguments are valid.
+    let file = support::client::file(&adapter);
+    // SAFETY: `create` passes an id and a place for the object; limits and handles are locals.
     unsafe {
         // The first object on a file opens the file's channel.
         fail("rdma_create_event_channel", libc::EMFILE);
@@ -135,7 +134,7 @@ fn no_descriptors_left() {
         let made = adapter.create_overlapped_file(&mut other);
         assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
         shows("IND2Adapter::CreateOverlappedFile", made, Status::NO_MEMORY);
-        ndcompat_tests::library::CloseHandle(file);
+        support::library::CloseHandle(file);
     }
 }
 
@@ -143,17 +142,17 @@ fn no_descriptors_left() {
 fn no_memory_left() {
     let _turn = turn();
     let adapter = open();
-    // What the first object on a file needs of this machine.
+    // Resources that the first object on a file needs.
     let on_a_file = |function, errno, make: &dyn Fn(RawHandle) -> Status| {
-        let file = ndcompat_tests::client::file(&adapter);
+        let file = support::client::file(&adapter);
         fail(function, errno);
         let given = make(file);
         assert_eq!(make(file), Status::SUCCESS, "the next attempt");
         // SAFETY: not used again.
-        unsafe { ndcompat_tests::library::CloseHandle(file) };
+        unsafe { support::library::CloseHandle(file) };
         given
     };
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object; each queue that is passed lives.
     unsafe {
         let queue = |file| {
             status(create::<CompletionQueue>(|iid, out| {
@@ -195,16 +194,16 @@ fn no_memory_left() {
     }
 }
 
-/// One test, because the choice of windows is the process's.
+/// One test, because the kind of windows is chosen once in a process.
 #[test]
 fn windows_run_out() {
     let _turn = turn();
     // SAFETY: only Rust code reads the environment here, under std's lock.
     unsafe { std::env::set_var("NDCOMPAT_MEMORY_WINDOWS", "2") };
     let adapter = open();
-    // SAFETY: as above.
+    // SAFETY: only Rust code reads the environment, under std's lock.
     unsafe { std::env::remove_var("NDCOMPAT_MEMORY_WINDOWS") };
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object.
     let window = || create::<MemoryWindow>(|iid, out| unsafe { adapter.create_memory_window(iid, out) });
     fail("alloc_mw", libc::ENOMEM);
     shows("IND2Adapter::CreateMemoryWindow", status(window()), Status::INSUFFICIENT_RESOURCES);
@@ -216,7 +215,7 @@ fn registrations_that_fail() {
     let _turn = turn();
     let client = Client::new();
     let region: Com<MemoryRegion> =
-        // SAFETY: the arguments are valid.
+        // SAFETY: `create` passes an id and a place for the object; the file is the client's.
         create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap();
     let method = "IND2MemoryRegion::Register";
     for (errno, wanted) in [
@@ -227,7 +226,7 @@ fn registrations_that_fail() {
         let mut ov = Ov::new();
         fail("ibv_reg_mr", errno);
         // SAFETY: the memory lives as long as the client.
-        unsafe { region.register(client.memory.as_ptr().cast(), 64, 0, ov.ptr()) };
+        unsafe { region.register(client.memory.as_ptr().cast(), 64, RegionFlags::empty(), ov.ptr()) };
         shows(method, ov.wait(&region), wanted);
     }
 }
@@ -286,12 +285,13 @@ fn shared_receive_queues_that_fail() {
     }
 }
 
-/// What the device may say of a request, and what it means.
-const RESULTS: [(ibv_wc_status, Status); 6] = [
+/// Statuses of the device's completions, and what they become.
+const RESULTS: [(ibv_wc_status, Status); 7] = [
     (IBV_WC_LOC_LEN_ERR, Status::DATA_OVERRUN),
     (IBV_WC_LOC_PROT_ERR, Status::ACCESS_VIOLATION),
     (IBV_WC_INV_EEC_STATE_ERR, Status::INVALID_DEVICE_REQUEST),
     (IBV_WC_GENERAL_ERR, Status::INTERNAL_ERROR),
+    (IBV_WC_FATAL_ERR, Status::INTERNAL_ERROR),
     (IBV_WC_RETRY_EXC_ERR, Status::IO_TIMEOUT),
     (IBV_WC_REM_ABORT_ERR, Status::REMOTE_ERROR),
 ];
@@ -305,7 +305,7 @@ fn results_of_every_kind() {
             let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
             connect(&active, &passive);
             let window: Com<MemoryWindow> =
-                // SAFETY: the arguments are valid.
+                // SAFETY: `create` passes an id and a place for the object.
                 create(|iid, out| unsafe { adapter.create_memory_window(iid, out) }).unwrap();
             let (pair, sge) = (&active.queue_pair, active.sge(0, 8));
             let (none, to) = (null_mut(), passive.memory.as_ptr() as u64);
@@ -314,7 +314,14 @@ fn results_of_every_kind() {
                 let token = passive.region.get_remote_token();
                 let bind = || {
                     let memory = active.memory.as_ptr().cast();
-                    pair.bind(none, active.region.as_ptr(), window.as_ptr(), memory, 8, ALLOW_WRITE)
+                    pair.bind(
+                        none,
+                        active.region.as_ptr(),
+                        window.as_ptr(),
+                        memory,
+                        8,
+                        RequestFlags::ALLOW_WRITE,
+                    )
                 };
                 if method == "Invalidate" {
                     assert_eq!(bind(), Status::SUCCESS);
@@ -323,11 +330,11 @@ fn results_of_every_kind() {
                 assert_eq!(passive.receive(5, 64), Status::SUCCESS);
                 complete_with(if method == "Receive" { Side::Receive } else { Side::Initiator }, device);
                 let posted = match method {
-                    "Read" => pair.read(none, &sge, 1, to, token, 0),
-                    "Write" => pair.write(none, &sge, 1, to, token, 0),
+                    "Read" => pair.read(none, &sge, 1, to, token, RequestFlags::empty()),
+                    "Write" => pair.write(none, &sge, 1, to, token, RequestFlags::empty()),
                     "Bind" => bind(),
-                    "Invalidate" => pair.invalidate(none, window.as_ptr(), 0),
-                    _ => active.send(0, 8, 0),
+                    "Invalidate" => pair.invalidate(none, window.as_ptr(), RequestFlags::empty()),
+                    _ => active.send(0, 8, RequestFlags::empty()),
                 };
                 assert_eq!(posted, Status::SUCCESS);
                 let end = if method == "Receive" { &passive } else { &active };
@@ -335,7 +342,9 @@ fn results_of_every_kind() {
                 (result.status, result.request_context)
             };
             assert_eq!(context, if method == "Receive" { 5 } else { 0 });
-            shows(&format!("ND2_RESULT::{method}"), given, wanted);
+            // A request that the peer's disconnect cuts short is cancelled, as all that are outstanding.
+            let cut_short = device == IBV_WC_GENERAL_ERR && ["Receive", "Read"].contains(&method);
+            shows(&format!("ND2_RESULT::{method}"), given, if cut_short { Status::CANCELED } else { wanted });
         }
     }
 }
@@ -352,7 +361,7 @@ fn devices_that_go() {
     let (listener, at) = listen_on(&adapter, fresh.file);
     let shared = shared_queue(&fresh, 2);
     let region: Com<MemoryRegion> =
-        // SAFETY: the arguments are valid.
+        // SAFETY: `create` passes an id and a place for the object; the file is the client's.
         create(|iid, out| unsafe { adapter.create_memory_region(iid, fresh.file, out) }).unwrap();
     let [mut notify, mut low, mut wait, mut call, mut request, mut spare] = [(); 6].map(|()| Ov::new());
     assert_eq!(bound.bind(), Status::SUCCESS);
@@ -386,7 +395,7 @@ fn devices_that_go() {
         shows("IND2CompletionQueue::Notify", fresh.completion_queue.notify(ANY, spare.ptr()), removed);
         shows("IND2SharedReceiveQueue::Modify", shared.modify(2, 0), removed);
         shows("IND2SharedReceiveQueue::Notify", shared.notify(spare.ptr()), removed);
-        let registered = region.register(fresh.memory.as_ptr().cast(), 8, 0, spare.ptr());
+        let registered = region.register(fresh.memory.as_ptr().cast(), 8, RegionFlags::empty(), spare.ptr());
         shows("IND2MemoryRegion::Register", registered, removed);
         shows("IND2Connector::Bind", fresh.bind(), removed);
         shows("IND2Connector::Connect", fresh.connect(at, b"", &mut spare), removed);

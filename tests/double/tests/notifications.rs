@@ -1,37 +1,41 @@
-//! Notifications, when the device's completion events come early, late, or for nothing.
+//! Notifications when the device's completion events are early, late or spurious.
 
 use double::{raise_completion_event, turn};
 use ndcompat::Status;
-use ndcompat_tests::client::{Client, Ov, connect, open};
+use ndcompat::types::RequestFlags;
+use support::client::{Client, Ov, connect, connected, open};
+use support::library::CancelIoEx;
 
 /// `ND_CQ_NOTIFY_ANY`
 const ANY: u32 = 1;
+/// `ND_CQ_NOTIFY_SOLICITED`
+const SOLICITED: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// A message arrives.
     Message,
-    /// The device reports a completion event for nothing.
+    /// The device raises a spurious completion event.
     Event,
-    /// The program asks for a notification, if none is pending.
+    /// The program starts a `Notify`, if none is pending.
     Notify,
-    /// The program takes a result, or learns that there is none.
+    /// The program takes a result, if there is one.
     Take,
 }
 
 const STEPS: [Step; 4] = [Step::Message, Step::Event, Step::Notify, Step::Take];
 const LENGTH: u32 = 5;
 
-/// What a program may rely on: a notification completes when a result is there that was not when the one before completed;
-/// and not without one, unless the device has lied.
+/// The model: a notification completes if there is a result that was not there when the previous one completed, and not
+/// otherwise, unless the device has raised a spurious event.
 struct Program<'a> {
     peer: &'a Client,
     own: &'a Client,
     ov: Ov,
     pending: bool,
-    /// Results that are there, ...
+    /// The number of results in the queue,
     queued: usize,
-    /// ... and how many of them were when a notification completed last.
+    /// and how many of them there were when the last notification completed.
     announced: usize,
     lied: bool,
 }
@@ -41,7 +45,7 @@ impl Program<'_> {
         match step {
             Step::Message => {
                 assert_eq!(self.own.receive(1, 8), Status::SUCCESS);
-                assert_eq!(self.peer.send(2, 8, 0), Status::SUCCESS);
+                assert_eq!(self.peer.send(2, 8, RequestFlags::empty()), Status::SUCCESS);
                 assert_eq!(self.peer.result().status, Status::SUCCESS);
                 self.queued += 1;
             }
@@ -64,7 +68,7 @@ impl Program<'_> {
         }
     }
 
-    /// Whether the notification has completed as it must.
+    /// Whether the notification has completed as the model says.
     fn is_right(&mut self) -> bool {
         if !self.pending {
             return true;
@@ -78,7 +82,7 @@ impl Program<'_> {
         self.pending = false;
         self.announced = self.queued;
         if !fresh {
-            // It looks what there is, as programs do.
+            // The program takes results, as programs do.
             self.step(Step::Take);
         }
         status == Status::SUCCESS && (fresh || self.lied)
@@ -91,7 +95,7 @@ fn no_result_goes_unnoticed() {
     let _turn = turn();
     let adapter = open();
     for order in 0..STEPS.len().pow(LENGTH) {
-        // New ones, as a lie may yet be on its way.
+        // New objects, as a spurious event may still be in flight.
         let (peer, own) = &(Client::on(&adapter), Client::on(&adapter));
         connect(peer, own);
         let mut program =
@@ -107,4 +111,30 @@ fn no_result_goes_unnoticed() {
         // SAFETY: no arguments.
         unsafe { own.completion_queue.cancel_overlapped_requests() };
     }
+}
+
+/// A result that was not solicited completes requests of both kinds, but not the one for solicited results alone, even if
+/// the device is still armed for any.
+#[test]
+fn a_cancelled_any_leaves_the_solicited_request_to_solicited_results() {
+    let _turn = turn();
+    let (peer, own) = connected();
+    let (mut any, mut solicited) = (Ov::new(), Ov::new());
+    for (kind, ov) in [(ANY, &mut any), (SOLICITED, &mut solicited)] {
+        // SAFETY: the OVERLAPPED lives until it completes.
+        assert_eq!(unsafe { own.completion_queue.notify(kind, ov.ptr()) }, Status::PENDING);
+    }
+    // SAFETY: the handle is the file's, and the OVERLAPPED lives.
+    assert_eq!(unsafe { CancelIoEx(own.file, any.ptr()) }, 1);
+    assert_eq!(any.wait(&own.completion_queue), Status::CANCELED);
+    for context in 0..2 {
+        assert_eq!(peer.receive(context, 8), Status::SUCCESS);
+        assert_eq!(own.send(context, 8, RequestFlags::empty()), Status::SUCCESS);
+        // SAFETY: the OVERLAPPED lives.
+        let status = unsafe { own.completion_queue.get_overlapped_result(solicited.ptr(), 0) };
+        assert_eq!(status, Status::PENDING, "a send is not solicited");
+    }
+    assert_eq!(own.receive(2, 8), Status::SUCCESS);
+    assert_eq!(peer.send(2, 8, RequestFlags::SOLICIT), Status::SUCCESS);
+    assert_eq!(solicited.wait(&own.completion_queue), Status::SUCCESS);
 }

@@ -1,25 +1,26 @@
-//! Registrations of much memory, which go on after the call.
+//! Registrations of large memory, which continue after the call.
 
 use double::{fail, pending, stall, turn};
 use ndcompat::Status;
-use ndcompat_tests::client::{Client, Ov};
-use ndcompat_tests::com::{Com, MemoryRegion, create};
-use std::time::{Duration, Instant};
+use ndcompat::types::RegionFlags;
+use std::time::Duration;
+use support::client::{Client, Ov};
+use support::com::{Com, MemoryRegion, create};
 
-/// How much is registered by a thread of its own.
+/// From this size on a worker thread registers.
 const LARGE: usize = 64 << 20;
-/// How long the device takes.
+/// The duration of a registration.
 const WHILE: Duration = Duration::from_millis(500);
 
 fn region(client: &Client) -> Com<MemoryRegion> {
-    // SAFETY: the arguments are valid.
+    // SAFETY: `create` passes an id and a place for the object; the file is the client's.
     create(|iid, out| unsafe { client.adapter.create_memory_region(iid, client.file, out) }).unwrap()
 }
 
-/// Registers so much memory that stays; the device needs no page of it.
+/// Registers `length` bytes of address space. The double touches no page of it.
 fn register(region: &Com<MemoryRegion>, length: usize, ov: &mut Ov) -> Status {
     // SAFETY: the region is only named, never accessed.
-    unsafe { region.register(0x1000_0000 as *const _, length, 1, ov.ptr()) }
+    unsafe { region.register(0x1000_0000 as *const _, length, RegionFlags::ALLOW_LOCAL_WRITE, ov.ptr()) }
 }
 
 fn token(region: &Com<MemoryRegion>) -> u32 {
@@ -27,7 +28,7 @@ fn token(region: &Com<MemoryRegion>) -> u32 {
     unsafe { region.get_local_token() }
 }
 
-/// Waits until the device has done what it was told.
+/// Waits until the faults have happened, and a while longer, in which nothing must happen.
 fn settled() {
     while pending() > 0 {
         std::thread::yield_now();
@@ -41,10 +42,12 @@ fn much_memory_is_registered_after_the_call() {
     let client = Client::new();
     let (region, mut ov, mut other) = (region(&client), Ov::new(), Ov::new());
     stall("ibv_reg_mr", WHILE);
-    let begin = Instant::now();
     assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
-    assert!(begin.elapsed() < WHILE / 2, "the call took {:?}", begin.elapsed());
-    assert_eq!((ov.internal(), token(&region)), (Status::PENDING, 0));
+    assert_eq!(
+        (ov.internal(), token(&region)),
+        (Status::PENDING, 0),
+        "the call has not waited for the device"
+    );
     assert_eq!(register(&region, 4096, &mut other), Status::INVALID_DEVICE_STATE);
     // SAFETY: refused, so nothing is pending on it.
     assert_eq!(unsafe { region.deregister(other.ptr()) }, Status::INVALID_DEVICE_STATE);

@@ -1,10 +1,10 @@
-//! Documented statuses, on the double: what the suites for real devices show, too.
+//! Documented statuses, on the double, by the suites that run on real devices, too.
 
-#[path = "../../suites/adapter.rs"]
+#[path = "../../shared/adapter.rs"]
 mod adapter;
-#[path = "../../suites/connections.rs"]
+#[path = "../../shared/connections.rs"]
 mod connections;
-#[path = "../../suites/requests.rs"]
+#[path = "../../shared/requests.rs"]
 mod requests;
 
 use double::turn;

@@ -1,10 +1,10 @@
-//! Many threads on one queue pair and its completion queue: on the null device, so that they meet all the time.
+//! Many threads on one queue pair and its completion queue, on the null device, for the most contention.
 
 use double::{complete_at_once, turn};
 use ndcompat::Status;
-use ndcompat_tests::client::connected;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
+use support::client::connected;
 
 /// How many threads post, and how many poll.
 const THREADS: usize = 3;

@@ -2,29 +2,39 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::super::bindings::*;
-use super::super::errno;
-use super::Event;
+use super::super::{Library, errno, nodes};
 
 /// A channel that the events of its ids arrive on.
 pub struct EventChannel {
     raw: NonNull<rdma_event_channel>,
+    library: &'static Library,
 }
 
 // SAFETY: librdmacm's calls on a channel are thread-safe.
 unsafe impl Send for EventChannel {}
-// SAFETY: as above.
+// SAFETY: events are read from a descriptor, each by one reader.
 unsafe impl Sync for EventChannel {}
 
 impl EventChannel {
-    /// Creates a channel whose [`event`](Self::event) never blocks; `ENODEV` without an RDMA device.
-    pub fn create() -> io::Result<Arc<EventChannel>> {
-        // SAFETY: takes nothing.
-        let raw = errno::created(unsafe { rdma_create_event_channel() })?;
-        let channel = EventChannel { raw };
+    /// Creates a channel for ids of the devices of `library`, whose [`event`](Self::event) never blocks; `ENODEV` without
+    /// an RDMA device, `EACCES` without permission for the connection manager's file.
+    ///
+    /// # Errors
+    /// The errno of `rdma_create_event_channel`, or of making its descriptor non-blocking.
+    pub fn create(library: &'static Library) -> io::Result<Arc<EventChannel>> {
+        // SAFETY: the function of the library has no parameters, and makes a new channel.
+        let raw = errno::created(&(), "rdma_create_event_channel", unsafe {
+            (library.rdma_create_event_channel)()
+        });
+        let raw = raw.map_err(|error| match library.is_emulator() {
+            true => error,
+            false => nodes::connection_manager_error(error),
+        })?;
+        let channel = EventChannel { raw, library };
         errno::set_nonblocking(channel.fd())?;
         Ok(Arc::new(channel))
     }
@@ -34,25 +44,21 @@ impl EventChannel {
         self.raw.as_ptr()
     }
 
-    /// The descriptor that is readable when an event waits.
-    pub fn fd(&self) -> RawFd {
-        // SAFETY: the channel is live.
-        unsafe { self.raw.as_ref().fd }
+    /// The library of the channel.
+    pub fn library(&self) -> &'static Library {
+        self.library
     }
 
-    /// Takes the next event.
-    pub fn event(self: &Arc<EventChannel>) -> io::Result<Option<Event>> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: the channel is live, the result writable.
-        let rc = unsafe { rdma_get_cm_event(self.as_ptr(), &mut raw) };
-        // SAFETY: on success the event is live and ours to acknowledge.
-        errno::found(errno::posix(rc).map(|()| unsafe { Event::new(raw, self) }))
+    /// The descriptor that is readable when an event waits.
+    pub fn fd(&self) -> RawFd {
+        // SAFETY: the channel is live: `self` owns it, and destroys it only when it is dropped.
+        unsafe { self.raw.as_ref().fd }
     }
 }
 
 impl Drop for EventChannel {
     fn drop(&mut self) {
         // SAFETY: every id on the channel holds it, so none is left.
-        unsafe { rdma_destroy_event_channel(self.as_ptr()) };
+        unsafe { (self.library.rdma_destroy_event_channel)(self.as_ptr()) };
     }
 }

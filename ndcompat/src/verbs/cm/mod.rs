@@ -1,8 +1,8 @@
 //! Connection management: librdmacm's event channels, their events, and ids.
 //!
-//! Ids never have a queue pair attached. That makes librdmacm leave the two phases of a connection to the caller, and
-//! the queue pair's states too; [`ConnectParam::qp_num`] tells it which queue pair is meant. What then happens depends
-//! on the transport (rxe and siw of Linux 6.1, and its iw_cm and ib_cm):
+//! Ids have no queue pair of librdmacm: the caller controls the two phases of a connection and the states of the queue
+//! pair, whose number is in [`ConnectParam::qp_num`]. The behaviour depends on the transport (rxe and siw of Linux 6.1,
+//! with its ib_cm and iw_cm):
 //!
 //! | | InfiniBand, RoCE | iWARP |
 //! |---|---|---|
@@ -28,10 +28,10 @@
 //! | queue pair moved to ERR or destroyed | no event, at either end | both get `Disconnected` |
 //! | after the end | `TimewaitExit`, 2 s later on rxe | no further event |
 //!
-//! A call that blocks in the kernel, `connect` on siw, holds up every other call on the id and also the destruction
-//! of id and queue pair; a signal to its thread, with a handler that does not restart calls, ends it with `EINTR`.
-//! After `Rejected` an id cannot connect again. An address that only connections use, whose listener is gone, can be
-//! bound anew; the port of a connecting id can be shared by those that say so ([`Id::set_reuse_addr`]), one that listens cannot.
+//! A call that blocks in the kernel (`connect` on siw) blocks every other call on the id, and the destruction of the id and
+//! the queue pair. A signal to its thread ends it with `EINTR`, if the handler does not restart calls. After `Rejected`, an
+//! id cannot connect again. The address of a closed listener can be bound again while its connections exist. Ids that
+//! connect can share a port if all allow it ([`Id::set_reuse_addr`]); an id that listens cannot.
 
 mod channel;
 mod event;

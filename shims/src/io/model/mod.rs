@@ -10,22 +10,24 @@
     reason = "what is for descriptors given to programs, and for the background, is not modelled"
 )]
 
-mod background;
 mod sync;
 mod sys;
 mod tests;
+mod unattended;
 
 #[path = "../address.rs"]
 mod address;
+#[path = "../apc.rs"]
+mod apc;
+#[path = "../dormancy.rs"]
+mod dormancy;
 #[path = "../parker.rs"]
 mod parker;
 #[path = "../poller.rs"]
 mod poller;
-#[path = "../queue.rs"]
+#[path = "../queue/mod.rs"]
 mod queue;
-#[path = "../runner.rs"]
-mod runner;
-#[path = "../signal.rs"]
+#[path = "../signal/mod.rs"]
 mod signal;
 #[path = "../spin.rs"]
 mod spin;

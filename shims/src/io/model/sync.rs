@@ -1,6 +1,6 @@
 //! Shuttle's stand-ins for [`crate::io::sync`].
 
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 pub(crate) use shuttle::thread_local;
 pub(crate) use std::sync::{Arc, Weak};
 

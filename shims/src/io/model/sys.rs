@@ -1,7 +1,7 @@
 //! A model of the system calls in [`crate::io::sys`]: level-triggered descriptors, and futexes that lose a wake-up
 //! which comes too early.
 
-use super::sync::{AtomicU32, Ordering};
+use super::sync::{Arc, AtomicU32, Ordering};
 use shuttle::rand::Rng;
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread::{self, Thread};
@@ -110,21 +110,21 @@ impl Ready {
         Ready(Vec::new())
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().copied()
+    pub(crate) fn found(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.0.iter().map(|key| (*key, libc::EPOLLIN as u32))
     }
 }
 
 pub(crate) struct Epoll {
     watched: Mutex<Vec<(RawFd, u64)>>,
-    kick: EventFd,
+    kick: Arc<EventFd>,
 }
 
 impl Epoll {
-    pub(crate) const KICK: u64 = 0;
+    pub(crate) const KICK: u64 = u64::MAX;
 
     pub(crate) fn new() -> io::Result<Epoll> {
-        let kick = EventFd::new()?;
+        let kick = Arc::new(EventFd::new()?);
         Ok(Epoll { watched: Mutex::new(vec![(kick.fd(), Epoll::KICK)]), kick })
     }
 
@@ -132,11 +132,15 @@ impl Epoll {
         unreachable!("the model nests no epoll sets")
     }
 
-    pub(crate) fn watch(&self, fd: RawFd, key: u64, _once: bool) -> io::Result<()> {
+    pub(crate) fn watch(&self, fd: RawFd, key: u64, _events: u32) -> io::Result<()> {
         // One lock for all, so that a sleeper sees what is added.
         let _levels = DESCRIPTORS.0.lock().unwrap();
         self.watched.lock().unwrap().push((fd, key));
         DESCRIPTORS.1.notify_all();
+        Ok(())
+    }
+
+    pub(crate) fn watch_again(&self, _fd: RawFd, _key: u64, _events: u32) -> io::Result<()> {
         Ok(())
     }
 
@@ -164,11 +168,7 @@ impl Epoll {
         self.wait(ready, Deadline::Now);
     }
 
-    pub(crate) fn kick(&self) {
-        self.kick.set();
-    }
-
-    pub(crate) fn drain_kick(&self) {
-        self.kick.clear();
+    pub(crate) fn kick(&self) -> &Arc<EventFd> {
+        &self.kick
     }
 }

@@ -1,11 +1,13 @@
 //! What must hold under every interleaving. A lost wake-up shows as a deadlock.
 
 use super::address::AddressWaiters;
+use super::apc::Apcs;
+use super::dormancy::{Dormancy, TICKING};
 use super::parker::Parker;
 use super::poller::{Poller, Source};
 use super::queue::{NoPacket, Packet, Queue};
-use super::signal::{Signal, wait_all, wait_any};
-use super::sync::{Arc, AtomicUsize, Lock, Ordering};
+use super::signal::{Outcome, Signal, abandon_mutexes, wait, wait_any};
+use super::sync::{Arc, AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, EventFd};
 use shuttle::thread;
 
@@ -32,7 +34,7 @@ impl Device {
 
     fn watched_by(poller: &Arc<Poller>) -> Arc<Device> {
         let device = Device::new();
-        poller.add(device.fd.fd(), 1, device.clone()).unwrap();
+        poller.add(device.fd.fd(), device.clone()).unwrap();
         device
     }
 
@@ -63,6 +65,10 @@ fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
+fn wait_all(signals: &[Arc<Signal>], deadline: Deadline) -> bool {
+    matches!(wait(signals, true, None, deadline), Outcome::Taken(_))
+}
+
 fn packet(key: usize) -> Packet {
     Packet { key, overlapped: 0, bytes: 0, status: 0 }
 }
@@ -90,7 +96,7 @@ fn a_result_reaches_who_waits_at_its_address() {
     check(|| {
         let poller = Poller::new().unwrap();
         let device = Device::watched_by(&poller);
-        let addresses = Arc::new(AddressWaiters::new());
+        let addresses = Arc::new(AddressWaiters::default());
         let results: [_; 2] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
         let waiters = results.clone().map(|result| {
             let (poller, addresses) = (poller.clone(), addresses.clone());
@@ -98,7 +104,7 @@ fn a_result_reaches_who_waits_at_its_address() {
                 Parker::with(|parker| {
                     let _registered = addresses.register(Arc::as_ptr(&result).addr(), parker);
                     let done = || (result.load(Ordering::Acquire) != 0).then_some(());
-                    poller.wait_as(parker, Deadline::Never, done).unwrap();
+                    poller.wait(parker, Deadline::Never, done).unwrap();
                 });
             })
         });
@@ -114,48 +120,6 @@ fn a_result_reaches_who_waits_at_its_address() {
         device.raise(publish(first));
         publish(second)();
         join(waiters);
-    });
-}
-
-#[test]
-fn a_leader_hears_of_all_that_completes_on_its_file() {
-    check(|| {
-        let poller = Poller::new().unwrap();
-        let device = Device::watched_by(&poller);
-        let addresses = Arc::new(AddressWaiters::new());
-        let results: [_; 3] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
-        // As those do who wait for requests: one leads, the others are woken at their addresses.
-        let waiters = results.clone().map(|result| {
-            let (poller, addresses) = (poller.clone(), addresses.clone());
-            spawn(move || {
-                let done = || (result.load(Ordering::Acquire) != 0).then_some(());
-                if poller.wait_leading(Arc::as_ptr(&result).addr(), Deadline::Never, done).is_some() {
-                    return;
-                }
-                Parker::with(|parker| {
-                    let _registered = addresses.register(Arc::as_ptr(&result).addr(), parker);
-                    poller.wait_as(parker, Deadline::Never, done).unwrap();
-                });
-            })
-        });
-        let publish = |result: Arc<AtomicUsize>| {
-            let (poller, addresses) = (poller.clone(), addresses.clone());
-            move || {
-                result.store(1, Ordering::Release);
-                addresses.wake(Arc::as_ptr(&result).addr());
-                poller.rouse(Arc::as_ptr(&result).addr());
-            }
-        };
-        let other = {
-            let poller = poller.clone();
-            spawn(move || poller.poll())
-        };
-        let [first, second, third] = results;
-        device.raise(publish(first));
-        publish(second)();
-        device.raise(publish(third));
-        join(waiters);
-        join([other]);
     });
 }
 
@@ -344,5 +308,185 @@ fn a_first_source_finds_a_leader_among_those_who_wait_already() {
             device.raise(move || queue.post(packet(key)));
         }
         join(takers);
+    });
+}
+
+#[test]
+fn a_mutex_belongs_to_one_and_outlives_its_owner() {
+    check(|| {
+        let (mutex, inside) = (Signal::mutex(), Arc::new(AtomicUsize::new(0)));
+        let threads = [false, true, false].map(|leaves_it| {
+            let (mutex, inside) = (mutex.clone(), inside.clone());
+            spawn(move || {
+                let outcome = wait(std::slice::from_ref(&mutex), false, None, Deadline::Never);
+                assert!(matches!(outcome, Outcome::Taken(_)));
+                assert_eq!(wait_any(std::slice::from_ref(&mutex), Deadline::Now), Some(0));
+                assert!(mutex.unlock());
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                thread::yield_now();
+                inside.fetch_sub(1, Ordering::SeqCst);
+                if leaves_it {
+                    abandon_mutexes()
+                } else {
+                    assert!(mutex.unlock())
+                }
+                assert!(!mutex.unlock());
+            })
+        });
+        join(threads);
+        assert_eq!(wait_any(&[mutex], Deadline::Now), Some(0));
+    });
+}
+
+#[test]
+fn a_semaphore_ends_as_many_waits_as_it_was_released() {
+    check(|| {
+        let semaphore = Signal::semaphore(0, 3);
+        let waiters = [(); 3].map(|()| {
+            let signals = [semaphore.clone()];
+            spawn(move || assert!(wait_any(&signals, Deadline::Never).is_some()))
+        });
+        // One that may give up takes nothing with it then.
+        let hasty = {
+            let semaphore = semaphore.clone();
+            spawn(move || {
+                if wait_any(std::slice::from_ref(&semaphore), Deadline::Soon).is_some() {
+                    while semaphore.release(1).is_none() {
+                        thread::yield_now();
+                    }
+                }
+            })
+        };
+        for more in [1, 2] {
+            while semaphore.release(more).is_none() {
+                thread::yield_now();
+            }
+        }
+        join(waiters);
+        join([hasty]);
+        assert_eq!(wait_any(&[semaphore], Deadline::Now), None);
+    });
+}
+
+#[test]
+fn a_procedure_call_ends_an_alertable_wait() {
+    check(|| {
+        let signal = Signal::new(true, false);
+        let (sender, receiver) = shuttle::sync::mpsc::channel();
+        let waiter = {
+            let signals = [signal.clone()];
+            spawn(move || {
+                let apcs = Apcs::current();
+                sender.send(apcs.clone()).unwrap();
+                let (mut ran, mut taken) = (false, false);
+                while !(ran && taken) {
+                    match wait(&signals, false, Some(&apcs), Deadline::Never) {
+                        Outcome::Taken(_) => taken = true,
+                        Outcome::Apc => ran = apcs.run(),
+                        Outcome::TimedOut => unreachable!(),
+                    }
+                }
+            })
+        };
+        let apcs = receiver.recv().unwrap();
+        assert!(apcs.queue(Box::new(|| ())));
+        signal.set();
+        join([waiter]);
+    });
+}
+
+#[test]
+fn a_procedure_call_ends_an_alertable_wait_at_a_port_and_takes_no_packet() {
+    check(|| {
+        let (queue, taken) = (Queue::new(1).unwrap(), Arc::new(AtomicUsize::new(0)));
+        let (sender, receiver) = shuttle::sync::mpsc::channel();
+        let alertable = {
+            let (queue, taken) = (queue.clone(), taken.clone());
+            spawn(move || {
+                let apcs = Apcs::current();
+                sender.send(apcs.clone()).unwrap();
+                loop {
+                    match queue.next_alertably(Deadline::Never, &apcs) {
+                        Ok(packet) => _ = taken.fetch_add(packet.key, Ordering::SeqCst),
+                        Err(none) => {
+                            assert!(none == NoPacket::Apc && apcs.run());
+                            return;
+                        }
+                    }
+                }
+            })
+        };
+        let other = {
+            let (queue, taken) = (queue.clone(), taken.clone());
+            spawn(move || match queue.next(Deadline::Never) {
+                Ok(packet) => _ = taken.fetch_add(packet.key, Ordering::SeqCst),
+                Err(none) => assert!(none == NoPacket::Closed),
+            })
+        };
+        let apcs = receiver.recv().unwrap();
+        let poster = {
+            let queue = queue.clone();
+            spawn(move || [1, 10].into_iter().for_each(|key| queue.post(packet(key))))
+        };
+        assert!(apcs.queue(Box::new(|| ())));
+        join([alertable, poster]);
+        while let Some(packet) = queue.another() {
+            taken.fetch_add(packet.key, Ordering::SeqCst);
+        }
+        queue.close();
+        join([other]);
+        assert_eq!(taken.load(Ordering::SeqCst), 11);
+    });
+}
+
+#[test]
+fn a_watch_is_called_once_or_taken_back() {
+    check(|| {
+        let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
+        let watch = {
+            let calls = calls.clone();
+            signal.watch(move || {
+                calls.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let setter = {
+            let signal = signal.clone();
+            spawn(move || signal.set())
+        };
+        let in_time = signal.unwatch(&watch);
+        join([setter]);
+        assert_eq!(calls.load(Ordering::SeqCst), usize::from(!in_time));
+        assert_eq!(wait_any(&[signal], Deadline::Now).is_some(), in_time);
+    });
+}
+
+#[test]
+fn the_background_thread_sleeps_through_nothing_that_is_left_alone() {
+    check(|| {
+        let dormancy = Arc::new(Dormancy(AtomicU32::new(TICKING)));
+        let pending: [_; 2] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
+        let (poller, parker) = (Poller::new().unwrap(), Parker::new());
+        let background = {
+            let (dormancy, pending, parker) = (dormancy.clone(), pending.clone(), parker.clone());
+            spawn(move || {
+                // Adopts what it finds, and sleeps until it has found all.
+                let mut found = 0;
+                while found < pending.len() {
+                    let any = || pending.iter().any(|one| one.load(Ordering::SeqCst));
+                    dormancy.sleep(any, |is_over| {
+                        poller.wait(&parker, Deadline::Never, || is_over().then_some(()));
+                    });
+                    found += pending.iter().filter(|one| one.swap(false, Ordering::SeqCst)).count();
+                }
+            })
+        };
+        let leaving = pending.map(|pending| {
+            let (dormancy, parker) = (dormancy.clone(), parker.clone());
+            spawn(move || {
+                pending.store(true, Ordering::SeqCst);
+                dormancy.left_alone(|| parker.wake());
+            })
+        });
+        join(leaving.into_iter().chain([background]));
     });
 }

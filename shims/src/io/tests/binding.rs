@@ -1,12 +1,12 @@
 //! Files bound to a completion port, or to a callback.
 
 use super::device::*;
+use crate::api::overlapped::ndw_BindIoCompletionCallback;
 use crate::error::*;
-use crate::io::port::*;
-use crate::io::{Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, Which, result};
+use crate::io::{CancelScope, Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, result};
 use crate::object::RawHandle;
-use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -61,7 +61,7 @@ fn a_request_that_is_pending_when_its_file_is_bound_completes_all_the_same() {
             }
             let status = if cancelled { STATUS_CANCELLED } else { 0 };
             match cancelled {
-                true => assert_eq!(device.cancel(Which::All), 1),
+                true => assert_eq!(device.cancel(CancelScope::All), 1),
                 false => device.finish(status, 3),
             }
             assert_eq!(waiter.join().unwrap(), status);
@@ -109,6 +109,66 @@ fn files_of_one_port_complete_though_nobody_waits_and_one_is_closed() {
     close(port);
 }
 
+/// As those of a device: its own descriptor is a source of each of its files.
+#[test]
+fn files_with_a_source_in_common_share_a_port() {
+    // Registered before the binding or after it, with one port or with the port of callbacks.
+    for (early, pooled) in [(false, false), (true, false), (false, true), (true, true)] {
+        let port = port(1);
+        let files = [(); 3].map(|()| File::new().unwrap());
+        let (device, first) = Device::new(&files[0]);
+        let register = |file: &Arc<File>| file.add_source(device.fd(), device.clone()).unwrap();
+        let mut registrations = vec![first];
+        if early {
+            registrations.extend(files[1..].iter().map(register));
+        }
+        for (key, file) in files.iter().enumerate() {
+            if pooled {
+                let handle = file.handle();
+                // SAFETY: a function lives for ever.
+                assert_eq!(unsafe { ndw_BindIoCompletionCallback(handle, Some(ignore), 0) }, 1);
+                close(handle);
+            } else {
+                assert_eq!(bind(file, port, key), port);
+            }
+        }
+        if !early {
+            registrations.extend(files[1..].iter().map(register));
+        }
+        // One file twice: of two openings of a device.
+        registrations.push(register(&files[1]));
+        let poller = files[0].poller().clone();
+        while let Some(registration) = registrations.pop() {
+            let mut ov = overlapped(RawHandle::NULL);
+            device.start(&files[2], &mut *ov);
+            device.finish(0, 1);
+            // SAFETY: `ov` is that of a started operation, and lives on.
+            assert_eq!(unsafe { result(&files[0], &*ov, true) }, 0);
+            drop(registration);
+        }
+        if !pooled {
+            assert!(!poller.has_sources());
+        }
+        close(port);
+    }
+}
+
+#[test]
+fn one_descriptor_has_one_source() {
+    let files = [(); 2].map(|()| File::new().unwrap());
+    let port = port(1);
+    files.iter().for_each(|file| assert_eq!(bind(file, port, 1), port));
+    let (device, registration) = Device::new(&files[0]);
+    let (other, _registration) = Device::new(&files[0]);
+    let refused = files[1].add_source(device.fd(), other.clone()).err().unwrap();
+    assert_eq!(refused.raw_os_error(), Some(libc::EEXIST));
+    drop(registration);
+    drop(files[1].add_source(device.fd(), other).unwrap());
+    close(port);
+}
+
+unsafe extern "C" fn ignore(_status: u32, _bytes: u32, _ov: *mut Overlapped) {}
+
 #[test]
 fn success_classes_are_success_and_no_failure_looks_like_a_time_out() {
     let (file, port) = (File::new().unwrap(), port(1));
@@ -149,8 +209,36 @@ fn a_closed_port_whose_files_live_on() {
     let mut ov = overlapped(RawHandle::NULL);
     device.start(&file, &mut *ov);
     device.finish(0, 0);
-    // SAFETY: a valid OVERLAPPED of a started operation.
+    // SAFETY: `ov` is that of a started operation, and lives on.
     assert_eq!(unsafe { crate::io::result(&file, &*ov, true) }, 0);
+}
+
+static CRASHES: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn on_crash(_signal: i32) {
+    CRASHES.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn crash(_status: u32, _bytes: u32, _ov: *mut Overlapped) {
+    // SAFETY: the program has a handler.
+    unsafe { libc::raise(libc::SIGFPE) };
+}
+
+#[test]
+fn a_handler_for_crashes_sees_those_of_callbacks() {
+    let handler: extern "C" fn(i32) = on_crash;
+    // SAFETY: the handler is async-signal-safe, and nobody else needs this signal.
+    unsafe { libc::signal(libc::SIGFPE, handler as libc::sighandler_t) };
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    let (device, _registration) = Device::new(&file);
+    // SAFETY: a function lives for ever.
+    assert_eq!(unsafe { ndw_BindIoCompletionCallback(handle, Some(crash), 0) }, 1);
+    let mut ov = overlapped(RawHandle::NULL);
+    device.start(&file, &mut *ov);
+    device.finish(0, 0);
+    until(|| CRASHES.load(Ordering::SeqCst) == 1);
+    close(handle);
 }
 
 static CALLED: Mutex<Vec<(u32, u32, usize)>> = Mutex::new(Vec::new());
@@ -177,5 +265,46 @@ fn callbacks_get_the_nt_status() {
         until(|| CALLED.lock().unwrap().len() == turn);
         assert_eq!(CALLED.lock().unwrap()[turn - 1], (status, 3, address));
     }
+    close(handle);
+}
+
+/// What a callback of a thread pool was told: the error, the bytes, the `OVERLAPPED`, the object.
+static POOL_CALLED: Mutex<Vec<(u32, usize, usize, RawHandle)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn pool_callback(
+    _: *mut crate::api::threadpool::Instance,
+    _: *mut std::ffi::c_void,
+    overlapped: *mut Overlapped,
+    error: u32,
+    bytes: usize,
+    io: RawHandle,
+) {
+    POOL_CALLED.lock().unwrap().push((error, bytes, overlapped.addr(), io));
+}
+
+#[test]
+fn a_thread_pool_gets_the_completions_of_its_file_as_win32_errors() {
+    use crate::api::threadpool::*;
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    let (device, _registration) = Device::new(&file);
+    let null = std::ptr::null_mut();
+    // SAFETY: a function lives for ever; no environment.
+    let create =
+        || unsafe { ndw_CreateThreadpoolIo(handle, Some(pool_callback), null, crate::arguments::In::NULL) };
+    let io = create();
+    assert_ne!(io, RawHandle::NULL);
+    assert_eq!((create(), last_error()), (RawHandle::NULL, ERROR_INVALID_PARAMETER));
+    let mut ov = overlapped(RawHandle::NULL);
+    let address = (&raw const *ov).addr();
+    for (turn, status, error) in [(1, 0, 0), (2, 0xC000_0120_u32, ERROR_OPERATION_ABORTED)] {
+        ndw_StartThreadpoolIo(io);
+        device.start(&file, &mut *ov);
+        device.finish(status as i32, 3);
+        until(|| POOL_CALLED.lock().unwrap().len() == turn);
+        assert_eq!(POOL_CALLED.lock().unwrap()[turn - 1], (error, 3, address, io));
+    }
+    ndw_WaitForThreadpoolIoCallbacks(io, 0);
+    ndw_CloseThreadpoolIo(io);
     close(handle);
 }

@@ -1,8 +1,8 @@
 //! Threads that wait on one completion port: who is served, and how many run.
 
 use super::device::*;
+use crate::api::completion_port::*;
 use crate::error::*;
-use crate::io::port::*;
 use crate::io::{File, Overlapped, STATUS_PENDING};
 use crate::object::RawHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -102,7 +102,7 @@ fn a_thread_that_waits_elsewhere_makes_room_for_another() {
     post(port, 0, 1);
     let second = std::thread::spawn(move || {
         assert_eq!(dequeue(port, 10_000).key, 2);
-        crate::object::event::ndw_SetEvent(event);
+        crate::api::event::ndw_SetEvent(event);
     });
     until(|| waiting(port) == 1);
     post(port, 0, 2);

@@ -1,14 +1,14 @@
 //! The descriptors of ports and events, for a program's own poll loop.
 
 use super::device::*;
+use crate::api::completion_port::*;
 use crate::error::*;
 use crate::io::File;
-use crate::io::port::*;
 use crate::object::RawHandle;
 
 fn readable(fd: i32, millis: i32) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
+    // SAFETY: one entry, a local.
     unsafe { libc::poll(&mut poll, 1, millis) == 1 }
 }
 
@@ -40,7 +40,7 @@ fn the_descriptor_of_an_event_shows_completions() {
     let file = File::new().unwrap();
     let (device, _registration) = Device::new(&file);
     let event = event(false);
-    let fd = crate::object::event::ndcompat_event_fd(event);
+    let fd = crate::api::event::ndcompat_event_fd(event);
     assert!(!readable(fd, 0));
     let mut ov = overlapped(event);
     let mut turn = || {

@@ -1,8 +1,9 @@
 //! A fake device, and the C entry points in the shapes that tests want.
 
+use crate::arguments::{Out, Text};
 use crate::error::{last_error, set_last_error};
 use crate::io::sys::EventFd;
-use crate::io::{Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, Source, Which};
+use crate::io::{CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, Source};
 use crate::object::RawHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +29,10 @@ impl Device {
         });
         let registration = file.add_source(device.fd.fd(), device.clone()).unwrap();
         (device, registration)
+    }
+
+    pub fn fd(&self) -> i32 {
+        self.fd.fd()
     }
 
     pub fn start(&self, file: &Arc<File>, ov: *mut Overlapped) {
@@ -64,13 +69,13 @@ impl Source for Device {
 }
 
 impl Canceller for Device {
-    fn cancel(&self, which: Which) -> usize {
+    fn cancel(&self, scope: CancelScope) -> usize {
         let (taken, kept): (Vec<_>, VecDeque<_>) = {
             let mut pending = self.pending.lock().unwrap();
             let mut taken = Vec::new();
             let mut kept = VecDeque::new();
             for request in pending.drain(..) {
-                if request.is_among(which) { taken.push(request) } else { kept.push_back(request) }
+                if request.is_in(scope) { taken.push(request) } else { kept.push_back(request) }
             }
             (taken, kept)
         };
@@ -88,36 +93,40 @@ pub fn overlapped(event: RawHandle) -> Box<Overlapped> {
 
 pub fn event(manual: bool) -> RawHandle {
     use std::ptr::null;
-    // SAFETY: no name.
-    let handle = unsafe { crate::object::event::ndw_CreateEventW(null(), manual.into(), 0, null()) };
+    let handle = crate::api::event::ndw_CreateEventW(null(), manual.into(), 0, Text::NULL);
     assert_ne!(handle, RawHandle::NULL);
     handle
 }
 
 pub fn wait(handle: RawHandle, millis: u32) -> u32 {
-    crate::object::wait::ndw_WaitForSingleObject(handle, millis)
+    crate::api::wait::ndw_WaitForSingleObject(handle, millis)
 }
 
 pub fn close(handle: RawHandle) {
-    assert_eq!(crate::object::handle::ndw_CloseHandle(handle), 1);
+    assert_eq!(crate::api::handle::ndw_CloseHandle(handle), 1);
 }
 
 pub fn port(threads: u32) -> RawHandle {
-    let handle = crate::io::port::ndw_CreateIoCompletionPort(RawHandle::INVALID, RawHandle::NULL, 0, threads);
+    let handle = crate::api::completion_port::ndw_CreateIoCompletionPort(
+        RawHandle::INVALID,
+        RawHandle::NULL,
+        0,
+        threads,
+    );
     assert_ne!(handle, RawHandle::NULL);
     handle
 }
 
 pub fn bind(file: &Arc<File>, port: RawHandle, key: usize) -> RawHandle {
     let handle = file.handle();
-    let bound = crate::io::port::ndw_CreateIoCompletionPort(handle, port, key, 0);
+    let bound = crate::api::completion_port::ndw_CreateIoCompletionPort(handle, port, key, 0);
     close(handle);
     bound
 }
 
 /// How many threads wait on a port.
 pub fn waiting(port: RawHandle) -> usize {
-    crate::io::port::with_queue(port, |queue| queue.waiting()).unwrap()
+    crate::api::completion_port::with_queue(port, |queue| queue.waiting()).unwrap()
 }
 
 /// What `GetQueuedCompletionStatus` gave: its result, key, bytes, OVERLAPPED and last error.
@@ -133,15 +142,21 @@ pub struct Dequeued {
 pub fn dequeue(port: RawHandle, millis: u32) -> Dequeued {
     let (mut bytes, mut key, mut overlapped) = (77, 77, std::ptr::without_provenance_mut(77));
     set_last_error(0);
-    // SAFETY: all pointers are to locals.
-    let ok = unsafe {
-        crate::io::port::ndw_GetQueuedCompletionStatus(port, &mut bytes, &mut key, &mut overlapped, millis)
+    let ok = {
+        crate::api::completion_port::ndw_GetQueuedCompletionStatus(
+            port,
+            Out::from(&mut bytes),
+            Out::from(&mut key),
+            Out::from(&mut overlapped),
+            millis,
+        )
     };
     Dequeued { ok: ok != 0, key, bytes, overlapped: overlapped.addr(), error: last_error() }
 }
 
 pub fn post(port: RawHandle, bytes: u32, key: usize) {
-    let posted = crate::io::port::ndw_PostQueuedCompletionStatus(port, bytes, key, std::ptr::null_mut());
+    let posted =
+        crate::api::completion_port::ndw_PostQueuedCompletionStatus(port, bytes, key, std::ptr::null_mut());
     assert_eq!(posted, 1);
 }
 

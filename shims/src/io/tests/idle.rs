@@ -1,11 +1,12 @@
 //! A thread that took a packet and then waits for something does not count against its port's concurrency value.
 
 use super::device::*;
-use crate::io::port::with_queue;
-use crate::sync::address::{ndw_WaitOnAddress, ndw_WakeByAddressSingle};
+use crate::api::completion_port::with_queue;
+use crate::api::locks::{ndw_WaitOnAddress, ndw_WakeByAddressSingle};
+use crate::io::sys::Deadline;
 use crate::sync::condition::ConditionVariable;
 use crate::sync::critical::CriticalSection;
-use crate::sync::once::InitOnce;
+use crate::sync::once::{InitOnce, Task};
 use crate::sync::srw::SrwLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -29,6 +30,14 @@ fn does_not_run_in(block: impl FnOnce() + Send, release: impl FnOnce()) {
     close(port);
 }
 
+/// A thread counts as asleep shortly before it can be woken.
+fn wake_until(awake: &AtomicBool, wake: impl Fn()) {
+    until(|| {
+        wake();
+        awake.load(Ordering::SeqCst)
+    });
+}
+
 #[test]
 fn entering_a_critical_section() {
     let section = CriticalSection::new(0);
@@ -46,33 +55,29 @@ fn acquiring_an_srw_lock() {
 
 #[test]
 fn sleeping_on_a_condition_variable() {
-    let condition = ConditionVariable::default();
-    let sleep = || assert!(condition.sleep(u32::MAX, || (), || ()));
-    does_not_run_in(sleep, || condition.wake(1));
+    let (condition, awake) = (ConditionVariable::default(), AtomicBool::new(false));
+    let sleep = || {
+        assert!(condition.sleep(Deadline::Never, || (), || ()));
+        awake.store(true, Ordering::SeqCst);
+    };
+    does_not_run_in(sleep, || wake_until(&awake, || condition.wake(1)));
 }
 
 #[test]
 fn waiting_on_an_address() {
-    let (value, seen) = (AtomicU32::new(0), 0u32);
+    let (value, seen, awake) = (AtomicU32::new(0), 0u32, AtomicBool::new(false));
     let wait = || {
         // SAFETY: an atomic of ours, and a comparand of its size.
         unsafe { ndw_WaitOnAddress((&raw const value).cast(), (&raw const seen).cast(), 4, u32::MAX) };
+        awake.store(true, Ordering::SeqCst);
     };
-    does_not_run_in(wait, || ndw_WakeByAddressSingle((&raw const value).cast()));
+    does_not_run_in(wait, || wake_until(&awake, || ndw_WakeByAddressSingle((&raw const value).cast())));
 }
 
 #[test]
 fn waiting_for_an_initialisation() {
-    let (once, begun, go) = (InitOnce::default(), AtomicBool::new(false), AtomicBool::new(false));
-    let initialise = || {
-        begun.store(true, Ordering::SeqCst);
-        until(|| go.load(Ordering::SeqCst));
-        Some(4)
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| once.execute(initialise));
-        until(|| begun.load(Ordering::SeqCst));
-        let wait = || assert_eq!(once.execute(|| None), Some(4));
-        does_not_run_in(wait, || go.store(true, Ordering::SeqCst));
-    });
+    let once = InitOnce::default();
+    assert_eq!(once.begin(false), Ok(Task::Initialise));
+    let wait = || assert_eq!(once.begin(false), Ok(Task::Use(4)));
+    does_not_run_in(wait, || once.complete(false, Some(4)).unwrap());
 }

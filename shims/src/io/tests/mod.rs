@@ -5,6 +5,7 @@ mod concurrency;
 mod descriptor;
 mod device;
 mod idle;
+mod outstanding;
 mod port;
 mod request;
 mod spin;

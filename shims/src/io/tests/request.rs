@@ -1,11 +1,12 @@
 //! Requests and their results.
 
 use super::device::*;
+use crate::api::overlapped::{ndw_CancelIo, ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
+use crate::api::overlapped::{ndw_GetOverlappedResult, ndw_GetOverlappedResultEx};
 use crate::error::*;
-use crate::io::file::{ndw_CancelIo, ndw_CancelIoEx, ndw_SetFileCompletionNotificationModes};
-use crate::io::port::{ndw_GetOverlappedResult, ndw_GetOverlappedResultEx};
 use crate::io::{
-    Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, Which, result, wait_for,
+    CancelScope, Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result,
+    wait_for,
 };
 use crate::object::RawHandle;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ fn status(ov: &Overlapped) -> i32 {
 }
 
 fn result_of(file: &File, ov: &Overlapped, wait: bool) -> i32 {
-    // SAFETY: a valid OVERLAPPED of a request that tests keep.
+    // SAFETY: a reference, to the OVERLAPPED of a request that its test keeps.
     unsafe { result(file, ov, wait) }
 }
 
@@ -28,7 +29,7 @@ fn a_request_reads_nothing_but_the_event() {
     let file = File::new().unwrap();
     let (device, _registration) = Device::new(&file);
     let event = event(true);
-    crate::object::event::ndw_SetEvent(event);
+    crate::api::event::ndw_SetEvent(event);
     let mut ov = overlapped(event);
     ov.internal = 0xdead.into();
     ov.internal_high = 0xbeef.into();
@@ -118,7 +119,7 @@ fn a_wait_ends_when_another_thread_completes_the_request() {
         device.start(&file, &mut *ov);
         let canceller = later(20, {
             let device = device.clone();
-            move || device.cancel(Which::All)
+            move || device.cancel(CancelScope::All)
         });
         assert_eq!(result_of(if own { &file } else { &other }, &ov, true), STATUS_CANCELLED);
         assert_eq!(canceller.join().unwrap(), 1);
@@ -220,7 +221,7 @@ fn waiting_for_requests_of_several_files_at_once() {
             move || device.finish(0, 0)
         });
         // SAFETY: the array is a local.
-        let first = unsafe { crate::object::wait::ndw_WaitForMultipleObjects(3, events.as_ptr(), 0, 10_000) };
+        let first = unsafe { crate::api::wait::ndw_WaitForMultipleObjects(3, events.as_ptr(), 0, 10_000) };
         assert_eq!(first, turn as u32);
         finisher.join().unwrap();
         for (at, (device, _)) in devices.iter().enumerate() {
@@ -288,7 +289,7 @@ fn cancel_io_is_for_the_calling_threads_own() {
 fn a_cancelled_request_sets_its_event_and_queues_its_packet() {
     let (file, port, event) = (File::new().unwrap(), port(1), event(true));
     let handle = file.handle();
-    assert_eq!(crate::io::port::ndw_CreateIoCompletionPort(handle, port, 3, 0), port);
+    assert_eq!(crate::api::completion_port::ndw_CreateIoCompletionPort(handle, port, 3, 0), port);
     let (device, _registration) = Device::new(&file);
     file.add_canceller(Arc::downgrade(&device) as _);
     let mut ov = overlapped(event);
@@ -314,7 +315,7 @@ fn results_in_the_win32_form() {
     let mut get =
         |wait| unsafe { (ndw_GetOverlappedResult(handle, ov, &mut bytes, wait), bytes, last_error()) };
     assert_eq!(get(0), (0, 0, ERROR_IO_INCOMPLETE));
-    // SAFETY: as above.
+    // SAFETY: the OVERLAPPED is that of a started operation, and lives until the end of the test.
     let timed = |millis| unsafe { ndw_GetOverlappedResultEx(handle, ov, std::ptr::null_mut(), millis, 1) };
     assert_eq!((timed(5), last_error()), (0, WAIT_TIMEOUT));
     assert_eq!((timed(0), last_error()), (0, ERROR_IO_INCOMPLETE));
@@ -325,7 +326,7 @@ fn results_in_the_win32_form() {
     assert_eq!((timed(0), last_error()), (0, ERROR_CONNECTION_REFUSED));
     close(handle);
     // What is finished needs no file any more.
-    // SAFETY: as above.
+    // SAFETY: the OVERLAPPED is that of an operation that has completed, and lives until the end of the test.
     assert_eq!(unsafe { ndw_GetOverlappedResult(handle, ov, std::ptr::null_mut(), 1) }, 0);
     assert_eq!(last_error(), ERROR_CONNECTION_REFUSED);
     // SAFETY: NULL is refused.
@@ -414,4 +415,57 @@ fn every_waiter_gets_its_completion() {
     };
     let threads: Vec<_> = [0, 1, 2, 3, 0, 1].map(|way| std::thread::spawn(worker(way))).into();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn a_pending_result_is_incomplete_whatever_the_handle() {
+    let file = File::new().unwrap();
+    let (device, _registration) = Device::new(&file);
+    let event = event(true);
+    let mut ov = overlapped(event);
+    device.start(&file, &mut *ov);
+    for handle in [event, RawHandle::NULL, RawHandle(0x7fff_fffc)] {
+        set_last_error(0);
+        // SAFETY: the OVERLAPPED is that of a started operation.
+        assert_eq!(unsafe { ndw_GetOverlappedResult(handle, &*ov, std::ptr::null_mut(), 0) }, 0);
+        assert_eq!(last_error(), ERROR_IO_INCOMPLETE);
+    }
+    // And a wait finds the file by itself.
+    let finisher = later(20, move || device.finish(0, 5));
+    let mut bytes = 0;
+    // SAFETY: the OVERLAPPED is that of a started operation, and lives until the end of the test, which joins the thread that
+    // completes it.
+    assert_eq!(unsafe { ndw_GetOverlappedResult(event, &*ov, &mut bytes, 1) }, 1);
+    assert_eq!(bytes, 5);
+    finisher.join().unwrap();
+    close(event);
+}
+
+#[test]
+fn an_overlapped_that_the_program_completes_itself_ends_with_its_event() {
+    let pending = |event| {
+        let ov = overlapped(event);
+        ov.internal.store(STATUS_PENDING as usize, Ordering::Relaxed);
+        ov.internal_high.store(0xabcd, Ordering::Relaxed);
+        ov
+    };
+    let result = |handle, ov: &Overlapped, millis| {
+        let mut bytes = 0;
+        set_last_error(0);
+        // SAFETY: a reference, to an OVERLAPPED with a value in each field; the count is a local.
+        let ok = unsafe { ndw_GetOverlappedResultEx(handle, ov, &mut bytes, millis, 0) };
+        (ok, bytes, last_error())
+    };
+    let event = event(false);
+    let ov = pending(event);
+    assert_eq!(result(RawHandle::NULL, &ov, 0), (0, 0, ERROR_IO_INCOMPLETE));
+    assert_eq!(result(RawHandle::NULL, &ov, 5), (0, 0, WAIT_TIMEOUT));
+    crate::api::event::ndw_SetEvent(event);
+    assert_eq!(result(RawHandle::NULL, &ov, u32::MAX), (1, 0xabcd, 0));
+    // Without an event of its own: the object that is named in place of the file.
+    let ov = pending(RawHandle::NULL);
+    assert_eq!(result(RawHandle(0x7fff_fffc), &ov, 5), (0, 0, ERROR_INVALID_HANDLE));
+    crate::api::event::ndw_SetEvent(event);
+    assert_eq!(result(event, &ov, 20_000), (1, 0xabcd, 0));
+    close(event);
 }

@@ -3,14 +3,14 @@
 //! ```text
 //! # What a package installs as /etc/ndcompat/providers.d/example.provider
 //! id = {0F0E0D0C-0B0A-0908-0706-050403020100}
-//! library = libexample-nd.so.1
+//! library = /usr/lib/libexample-nd.so.1
 //! name = Example NetworkDirect provider
 //! ```
 //!
-//! `library` is a path, or a name that the loader finds; `%VARIABLE%` in it is replaced when it is loaded. The other
-//! fields of `WSAPROTOCOL_INFOW` go by their Windows names and are what the SPI demands of an ND v2 provider where they
-//! are left out. A provider that is registered for several protocols has a `[protocol]` line before the fields of each;
-//! what stands before the first holds for all.
+//! `library` is an absolute path without variables: neither the current folder nor the environment may influence which code is
+//! loaded. The other fields of `WSAPROTOCOL_INFOW` have their Windows names; their defaults are what the SPI requires of an ND v2
+//! provider. A provider that is registered for several protocols has a `[protocol]` line before the fields of each; fields before
+//! the first one apply to all.
 
 use super::protocol::{Guid, ProtocolInfo};
 use std::fmt::Write;
@@ -20,17 +20,43 @@ use std::fmt::Write;
 pub struct Provider {
     /// Its identifier, and its class id.
     pub id: Guid,
-    /// Its library, as it was registered.
+    /// The path of its library, as registered.
     pub library: String,
-    /// What it is registered for; at least one.
+    /// Its registrations; at least one.
     pub protocols: Vec<ProtocolInfo>,
 }
 
-/// What is wrong with a description, and in which line (counted from 1; 0 for the whole).
+/// An error in a description, with its line (counted from 1; 0 for the whole).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub line: usize,
     pub reason: String,
+}
+
+impl Mistake {
+    /// An error without a line.
+    pub fn of_all(reason: &str) -> Mistake {
+        Mistake { line: 0, reason: reason.to_owned() }
+    }
+}
+
+/// `MAX_PATH`: the room, in characters with the NUL, that programs have for a provider's path.
+const MAX_PATH: usize = 260;
+
+/// The error in the path of a library, if any.
+fn fault_of(library: &str) -> Option<&'static str> {
+    if library.is_empty() || library.contains('\0') {
+        Some("no library")
+    } else if !library.starts_with('/') {
+        Some("the library is not an absolute path")
+    } else if library.contains('%') {
+        // Programs expand variables in the result of WSCGetProviderPath.
+        Some("there are no variables in the path of a library")
+    } else if library.chars().count() >= MAX_PATH {
+        Some("the path of the library is too long")
+    } else {
+        None
+    }
 }
 
 /// A number in a `WSAPROTOCOL_INFOW`.
@@ -39,10 +65,10 @@ enum Number<'a> {
     Signed(&'a mut i32),
 }
 
-/// A number's Windows name, and where it is.
+/// A numeric field: its Windows name and its accessor.
 type Field = (&'static str, fn(&mut ProtocolInfo) -> Number<'_>);
 
-/// The numbers that are written to a file.
+/// The numeric fields in a file.
 const NUMBERS: &[Field] = &[
     ("dwServiceFlags1", |info| Number::Unsigned(&mut info.service_flags[0])),
     ("dwServiceFlags2", |info| Number::Unsigned(&mut info.service_flags[1])),
@@ -80,6 +106,9 @@ impl Number<'_> {
 
 impl Provider {
     /// Reads a description.
+    ///
+    /// # Errors
+    /// The first line that cannot be understood, or that says what another has said; what is missing.
     pub fn parse(text: &str) -> Result<Provider, Mistake> {
         let (mut id, mut library) = (None, None);
         let mut common = ProtocolInfo::network_direct("");
@@ -102,8 +131,11 @@ impl Provider {
                 "id" if id.is_some() => return Err(mistake("a second id")),
                 "id" => id = Some(value.parse().map_err(|()| mistake("not an identifier"))?),
                 "library" if library.is_some() => return Err(mistake("a second library")),
-                "library" if value.is_empty() || value.contains('\0') => return Err(mistake("no library")),
-                "library" => library = Some(value.to_owned()),
+                "library" => match fault_of(value) {
+                    Some(reason) => return Err(mistake(reason)),
+                    None => library = Some(value.to_owned()),
+                },
+                "name" if value.contains('\0') => return Err(mistake("a name with a NUL")),
                 "name" => info.set_name(value),
                 _ => {
                     let (_, field) = NUMBERS
@@ -114,7 +146,7 @@ impl Provider {
                 }
             }
         }
-        let missing = |key: &str| Mistake { line: 0, reason: format!("no {key}") };
+        let missing = |key: &str| Mistake::of_all(&format!("no {key}"));
         let (id, library) = (id.ok_or_else(|| missing("id"))?, library.ok_or_else(|| missing("library"))?);
         if protocols.is_empty() {
             protocols.push(common);
@@ -125,10 +157,10 @@ impl Provider {
         Ok(Provider { id, library, protocols })
     }
 
-    /// The description that [`parse`](Self::parse) reads; `None` if a text in it would not survive that.
+    /// The text of a description for [`parse`](Self::parse); `None` if a string in it cannot be represented.
     pub fn describe(&self) -> Option<String> {
         let fits = |text: &str| text.trim() == text && !text.contains(char::is_control);
-        if self.library.is_empty() || !fits(&self.library) {
+        if fault_of(&self.library).is_some() || !fits(&self.library) {
             return None;
         }
         let mut text = format!("id = {}\nlibrary = {}\n", self.id, self.library);
@@ -147,7 +179,7 @@ impl Provider {
                     ("iAddressFamily", Number::Signed(&mut libc::AF_INET6)) => {
                         writeln!(text, "{key} = AF_INET6")
                     }
-                    ("iVersion", Number::Signed(value)) => writeln!(text, "{key} = {value:#x}"),
+                    ("iVersion", Number::Signed(value @ 0..)) => writeln!(text, "{key} = {value:#x}"),
                     (_, Number::Signed(value)) => writeln!(text, "{key} = {value}"),
                     (_, Number::Unsigned(value)) => writeln!(text, "{key} = {value:#x}"),
                 };
@@ -166,14 +198,20 @@ mod tests {
         # a comment\n\
         id = {0F0E0D0C-0B0A-0908-0706-050403020100}\n\
         \n\
-        library = libexample-nd.so.1\n\
+        library = /usr/lib/libexample-nd.so.1\n\
         name = Example = provider\n";
+
+    #[test]
+    fn a_name_has_no_nul() {
+        let text = LEAST.replace("provider", "a\0b");
+        assert_eq!(Provider::parse(&text).unwrap_err().reason, "a name with a NUL");
+    }
 
     #[test]
     fn the_least_a_package_says() {
         let provider = Provider::parse(LEAST).unwrap();
         assert_eq!(provider.id, Guid(0x0F0E0D0C, 0x0B0A, 0x0908, [7, 6, 5, 4, 3, 2, 1, 0]));
-        assert_eq!(provider.library, "libexample-nd.so.1");
+        assert_eq!(provider.library, "/usr/lib/libexample-nd.so.1");
         let [protocol] = provider.protocols[..] else { panic!("{:?}", provider.protocols) };
         assert_eq!((protocol.provider_id, protocol.spi()), (provider.id, Some(Spi::V2)));
         assert_eq!(protocol.name(), "Example = provider");
@@ -200,18 +238,19 @@ mod tests {
         other.address_family = libc::AF_UNIX;
         provider.protocols.push(other);
         let text = provider.describe().unwrap();
-        // Negative versions make no sense, but nothing is to be lost.
-        other.version = 3;
-        provider.protocols[1] = other;
         assert!(text.contains("iVersion = 0x20000\n"), "{text}");
-        assert_eq!(Provider::parse(&provider.describe().unwrap()), Ok(provider));
+        assert_eq!(Provider::parse(&text), Ok(provider));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (line, reason) in [
-            ("library = a\nlibrary = b", "a second library"),
+            ("library = /a\nlibrary = /b", "a second library"),
             ("library =", "no library"),
+            ("library = libexample.so", "the library is not an absolute path"),
+            ("library = ./libexample.so", "the library is not an absolute path"),
+            ("library = %HOME%/libexample.so", "the library is not an absolute path"),
+            ("library = /opt/%NAME%/libexample.so", "there are no variables in the path of a library"),
             ("colour = red", "unknown key `colour`"),
             ("iVersion = two", "`iVersion` cannot be `two`"),
             ("dwMessageSize = -1", "`dwMessageSize` cannot be `-1`"),
@@ -222,16 +261,28 @@ mod tests {
             let mistake = Provider::parse(line).unwrap_err();
             assert_eq!((mistake.line, &mistake.reason[..]), (line.lines().count(), reason));
         }
-        let whole = |reason: &str| Err(Mistake { line: 0, reason: reason.to_owned() });
-        assert_eq!(Provider::parse("library = a"), whole("no id"));
+        let whole = |reason: &str| Err(Mistake::of_all(reason));
+        assert_eq!(Provider::parse("library = /a"), whole("no id"));
         assert_eq!(Provider::parse("id = 0F0E0D0C-0B0A-0908-0706-050403020100"), whole("no library"));
         assert_eq!(Provider::parse(&format!("{LEAST}id = 1")).unwrap_err().reason, "a second id");
     }
 
     #[test]
+    fn a_path_is_at_most_max_path_long() {
+        let text =
+            |length| LEAST.replace("/usr/lib/libexample-nd.so.1", &format!("/{}", "é".repeat(length - 1)));
+        let longest = Provider::parse(&text(MAX_PATH - 1)).unwrap();
+        assert!(longest.describe().is_some());
+        let mistake = Provider::parse(&text(MAX_PATH)).unwrap_err();
+        assert_eq!((mistake.line, &mistake.reason[..]), (4, "the path of the library is too long"));
+        let library = longest.library.clone() + "e";
+        assert_eq!(Provider { library, ..longest }.describe(), None);
+    }
+
+    #[test]
     fn texts_that_would_not_survive_are_refused() {
         let good = Provider::parse(LEAST).unwrap();
-        for library in ["", "two\nlines", " space", "nul\0"] {
+        for library in ["", "relative.so", "/two\nlines", "/space ", "/nul\0", "/%HOME%/x.so"] {
             assert_eq!(
                 Provider { library: library.to_owned(), ..good.clone() }.describe(),
                 None,

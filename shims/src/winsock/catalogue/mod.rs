@@ -1,8 +1,8 @@
-//! The provider catalogue of Winsock: which NetworkDirect providers there are, and their libraries.
+//! The provider catalogue of Winsock: the NetworkDirect providers and their libraries.
 //!
-//! The library that holds this runtime is always its first entry. Others are described by files (`description`), one
-//! provider each, in a folder of the system and one of the user's (`folder`), where packages put them, and
-//! `WSCInstallProvider` too. A file that makes no sense is left out; [`faults`] tells why.
+//! The library that holds this runtime is always its first entry. Others are described by files (`description`), one provider
+//! each, in a folder of the system and one of the user's (`folder`), where packages and `WSCInstallProvider` put them. Invalid
+//! files are left out; [`faults`] returns the reasons.
 
 mod description;
 mod folder;
@@ -11,15 +11,18 @@ mod protocol;
 mod tests;
 
 pub use description::Provider;
-pub use protocol::{Guid, ProtocolInfo, Spi};
+pub(super) use folder::folders;
+pub use protocol::{Guid, ProtocolInfo, ProtocolInfoA, Spi};
 
-use super::outcome;
+use crate::arguments::{In, InOut, Out, Text};
 use crate::error::*;
 use crate::library::runtime_path;
+use crate::logging;
 use crate::text::{self, Wchar};
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// The identifier, and class id, of the provider in the library that holds this runtime.
 pub const BUILT_IN: Guid =
@@ -36,30 +39,68 @@ fn built_in() -> Provider {
     Provider { id: BUILT_IN, library: runtime_path().unwrap_or_default(), protocols: vec![protocol] }
 }
 
-/// The providers that files describe.
+/// The providers described by files.
 fn described() -> (Vec<folder::Described>, Vec<folder::Fault>) {
-    let (mut described, faults) = folder::read(&folder::folders());
-    // A file may say again what is there already.
+    let (mut described, mut faults) = folder::read(&folder::folders());
+    faults.extend(folder::relative());
+    // A file may describe the built-in provider again.
     described.retain(|described| described.provider.id != BUILT_IN);
     (described, faults)
 }
 
 /// All providers, the built-in one first.
 pub fn providers() -> Vec<Provider> {
-    let (described, _) = described();
+    let (described, faults) = described();
+    report(faults);
     std::iter::once(built_in()).chain(described.into_iter().map(|described| described.provider)).collect()
 }
 
-/// The descriptions that are left out, and why: `path:line: reason`.
+/// The catalogue as a whole: where it was looked for, what it has, what was refused.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// The folders of descriptions, in order of precedence.
+    pub folders: Vec<PathBuf>,
+    /// The providers, the built-in one first, each with the file that describes it.
+    pub providers: Vec<(Provider, Option<PathBuf>)>,
+    /// The refused descriptions and the reasons: `path:line: reason`.
+    pub faults: Vec<String>,
+}
+
+/// Reads the whole catalogue. Refused descriptions are returned, not logged.
+pub fn read() -> Catalogue {
+    let (described, faults) = described();
+    let files = described.into_iter().map(|described| (described.provider, Some(described.file)));
+    Catalogue {
+        folders: folder::folders(),
+        providers: std::iter::once((built_in(), None)).chain(files).collect(),
+        faults: faults.iter().map(line).collect(),
+    }
+}
+
+/// The refused descriptions and the reasons: `path:line: reason`.
 pub fn faults() -> Vec<String> {
-    let line = |fault: folder::Fault| {
-        let (path, mistake) = (fault.path.display(), fault.mistake);
-        match mistake.line {
-            0 => format!("{path}: {}", mistake.reason),
-            line => format!("{path}:{line}: {}", mistake.reason),
-        }
-    };
-    described().1.into_iter().map(line).collect()
+    described().1.iter().map(line).collect()
+}
+
+fn line(fault: &folder::Fault) -> String {
+    let (path, mistake) = (fault.path.display(), &fault.mistake);
+    match mistake.line {
+        0 => format!("{path}: {}", mistake.reason),
+        line => format!("{path}:{line}: {}", mistake.reason),
+    }
+}
+
+/// Logs refused descriptions, each fault once.
+fn report(faults: Vec<folder::Fault>) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let new: Vec<_> = faults.iter().map(line).filter(|line| !told.contains(line)).collect();
+    told.extend_from_slice(&new);
+    drop(told);
+    for line in new {
+        logging::start();
+        tracing::warn!(target: "ndcompat::providers", "a provider's description is left out: {line}");
+    }
 }
 
 /// All entries of the catalogue.
@@ -80,27 +121,27 @@ fn file_of(id: Guid) -> Result<PathBuf, u32> {
     described.into_iter().find(|one| one.provider.id == id).map(|one| one.file).ok_or(WSAEINVAL)
 }
 
-/// A registration, as the arguments of `WSCInstallProvider` say.
+/// A registration from the arguments of `WSCInstallProvider`.
 ///
 /// # Safety
-/// The pointers are NULL or valid, `infos` with `count` entries.
+/// `infos` is NULL or has `count` entries.
 unsafe fn registration(
-    id: *const Guid,
-    path: *const Wchar,
+    id: In<'_, Guid>,
+    path: Text<'_, Wchar>,
     infos: *const ProtocolInfo,
     count: u32,
 ) -> Result<(Guid, String), u32> {
-    // SAFETY: passed on to the caller.
-    let (id, library) = unsafe { (id.as_ref(), text::string_from_wide(path)) };
-    let (&id, library) = id.zip(library).ok_or(WSAEFAULT)?;
+    let (id, library) = id.read().zip(path.units()).ok_or(WSAEFAULT)?;
+    let library = text::exact(library).ok_or(WSAEINVAL)?;
     if infos.is_null() {
         return Err(WSAEFAULT);
     }
     let protocol = |index| {
-        // SAFETY: an entry of the list by the contract.
-        let info = unsafe { infos.add(index).read_unaligned() };
-        // Only base providers are known here; 0 is what who leaves the chain out says.
-        matches!(info.chain_length, 0 | 1)
+        let info = infos.wrapping_add(index);
+        // SAFETY: an entry of the list, as the caller promises.
+        let info = unsafe { info.read_unaligned() };
+        // Only base providers are supported; 0 if the caller has left the chain out.
+        (matches!(info.chain_length, 0 | 1) && text::exact(info.name_units()).is_some())
             .then_some(ProtocolInfo { provider_id: id, ..info })
             .ok_or(WSAEINVAL)
     };
@@ -115,166 +156,134 @@ unsafe fn registration(
 /// Why the catalogue could not be changed.
 fn failure(error: io::Error) -> u32 {
     match error.kind() {
-        // Another process was faster.
+        // Another process has changed it.
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound => WSAEINVAL,
         io::ErrorKind::OutOfMemory => ERROR_NOT_ENOUGH_MEMORY,
         _ => WSANO_RECOVERY,
     }
 }
 
-/// Reports the outcome the way of the catalogue functions: through a pointer.
-///
-/// # Safety
-/// `error` is NULL or writable.
-unsafe fn report(result: Result<i32, u32>, error: *mut i32) -> i32 {
+/// Reports the outcome through a pointer, as catalogue functions do.
+fn answer(result: Result<i32, u32>, error: Out<'_, i32>) -> i32 {
     result.unwrap_or_else(|code| {
-        if !error.is_null() {
-            // SAFETY: writable by the contract.
-            unsafe { error.write(code as i32) };
-        }
+        error.put(code as i32);
         super::SOCKET_ERROR
     })
 }
 
-/// Whether a zero-terminated list of protocols, NULL for all, has `protocol`.
+/// Whether `protocol` is in a zero-terminated list; NULL is all protocols.
 ///
 /// # Safety
 /// `protocols` is NULL or a list that ends with 0.
-unsafe fn is_asked_for(mut protocols: *const i32, protocol: i32) -> bool {
-    if protocols.is_null() {
-        return true;
-    }
-    loop {
-        // SAFETY: the list is not read beyond its end.
-        match unsafe { protocols.read() } {
-            0 => return false,
-            asked if asked == protocol => return true,
-            // SAFETY: as above.
-            _ => protocols = unsafe { protocols.add(1) },
-        }
-    }
+pub(super) unsafe fn is_asked_for(protocols: *const i32, protocol: i32) -> bool {
+    // SAFETY: the list is not read beyond its end.
+    let mut asked =
+        (0..).map(|at| unsafe { protocols.wrapping_add(at).read() }).take_while(|asked| *asked != 0);
+    protocols.is_null() || asked.any(|asked| asked == protocol)
 }
 
 /// `WSCEnumProtocols`: the number of entries; `WSAENOBUFS` and the size when the buffer is too small.
+///
+/// # Safety
+/// `protocols` is NULL or a list that ends with 0; `buffer` is NULL or has room for `*size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSCEnumProtocols(
     protocols: *const i32,
     buffer: *mut ProtocolInfo,
-    size: *mut u32,
-    error: *mut i32,
+    size: InOut<'_, u32>,
+    error: Out<'_, i32>,
 ) -> i32 {
-    // SAFETY: the function's contract.
-    let result = match unsafe { size.as_mut() } {
-        None => Err(WSAEFAULT),
-        Some(size) => {
-            let mut entries = entries();
-            // SAFETY: the function's contract.
-            entries.retain(|entry| unsafe { is_asked_for(protocols, entry.protocol) });
-            let needed = entries.len() * SIZE;
-            if (*size as usize) < needed || (buffer.is_null() && needed != 0) {
-                *size = needed as u32;
-                Err(WSAENOBUFS)
-            } else {
-                for (index, entry) in entries.iter().enumerate() {
-                    // SAFETY: the buffer is long enough.
-                    unsafe { buffer.add(index).write_unaligned(*entry) };
-                }
-                Ok(entries.len() as i32)
-            }
+    let list = || {
+        let room = size.read().ok_or(WSAEFAULT)? as usize;
+        let mut entries = entries();
+        // SAFETY: C's caller has a list that ends with 0, or NULL.
+        entries.retain(|entry| unsafe { is_asked_for(protocols, entry.protocol) });
+        let needed = entries.len() * SIZE;
+        if room < needed || (buffer.is_null() && needed != 0) {
+            size.put(needed as u32);
+            return Err(WSAENOBUFS);
         }
+        // SAFETY: as many bytes as the buffer is told to have; a program's buffer may have any alignment.
+        unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(entries.as_ptr().cast(), needed) };
+        Ok(entries.len() as i32)
     };
-    // SAFETY: the function's contract.
-    unsafe { report(result, error) }
+    answer(list(), error)
 }
 
 /// `WSCGetProviderPath`: the library; the length counts the NUL.
+///
+/// # Safety
+/// `path` is NULL or has room for `*length` characters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSCGetProviderPath(
-    provider: *const Guid,
+    provider: In<'_, Guid>,
     path: *mut Wchar,
-    length: *mut i32,
-    error: *mut i32,
+    length: InOut<'_, i32>,
+    error: Out<'_, i32>,
 ) -> i32 {
-    // SAFETY: NULL or valid by the function's contract.
-    let result = match unsafe { (provider.as_ref(), length.as_mut()) } {
-        (Some(id), Some(length)) => {
-            let known = providers().into_iter().find(|known| known.id == *id && !known.library.is_empty());
-            known.ok_or(WSAEINVAL).and_then(|known| {
-                let name = text::to_wide(&known.library);
-                let room = usize::try_from(*length).unwrap_or(0);
-                *length = name.len() as i32 + 1;
-                // SAFETY: the room is promised by the function's contract.
-                if unsafe { text::store(&name, path, room) } { Ok(0) } else { Err(WSAEFAULT) }
-            })
-        }
-        _ => Err(WSAEFAULT),
+    let find = || {
+        let (id, room) = provider.read().zip(length.read()).ok_or(WSAEFAULT)?;
+        let known = providers().into_iter().find(|known| known.id == id && !known.library.is_empty());
+        let name = text::to_wide(&known.ok_or(WSAEINVAL)?.library);
+        length.put(name.len() as i32 + 1);
+        // SAFETY: C's caller has room for so many characters, or NULL.
+        let stored = unsafe { text::store(&name, path, usize::try_from(room).unwrap_or(0)) };
+        if stored { Ok(0) } else { Err(WSAEFAULT) }
     };
-    // SAFETY: the function's contract.
-    unsafe { report(result, error) }
+    answer(find(), error)
 }
 
 /// `WSCInstallProvider`: for all users when root asks, else for this one.
+///
+/// # Safety
+/// `infos` is NULL or has `count` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSCInstallProvider(
-    provider: *const Guid,
-    path: *const Wchar,
+    provider: In<'_, Guid>,
+    path: Text<'_, Wchar>,
     infos: *const ProtocolInfo,
     count: u32,
-    error: *mut i32,
+    error: Out<'_, i32>,
 ) -> i32 {
-    // SAFETY: the function's contract.
+    // SAFETY: C's caller has `count` entries, or NULL.
     let result = unsafe { registration(provider, path, infos, count) }.and_then(|(id, text)| {
         if providers().iter().any(|known| known.id == id) {
             return Err(WSAEINVAL);
         }
         let folder = folder::home().ok_or(WSANO_RECOVERY)?;
-        std::fs::create_dir_all(&folder).map_err(|_| WSANO_RECOVERY)?;
+        folder::make(&folder).map_err(|_| WSANO_RECOVERY)?;
         folder::add(&folder, &folder::file_name(id), &text).map_err(failure).map(|()| 0)
     });
-    // SAFETY: the function's contract.
-    unsafe { report(result, error) }
+    answer(result, error)
 }
 
-/// `WSCUpdateProvider`: another registration in the place of the one there is.
+/// `WSCUpdateProvider`: replaces the registration.
+///
+/// # Safety
+/// `infos` is NULL or has `count` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSCUpdateProvider(
-    provider: *const Guid,
-    path: *const Wchar,
+    provider: In<'_, Guid>,
+    path: Text<'_, Wchar>,
     infos: *const ProtocolInfo,
     count: u32,
-    error: *mut i32,
+    error: Out<'_, i32>,
 ) -> i32 {
-    // SAFETY: the function's contract.
+    // SAFETY: C's caller has `count` entries, or NULL.
     let result = unsafe { registration(provider, path, infos, count) }
         .and_then(|(id, text)| folder::replace(&file_of(id)?, &text).map_err(failure).map(|()| 0));
-    // SAFETY: the function's contract.
-    unsafe { report(result, error) }
+    answer(result, error)
 }
 
-/// `WSCDeinstallProvider`: the built-in provider stays (`WSANO_RECOVERY`).
+/// `WSCDeinstallProvider`: the built-in provider cannot be removed (`WSANO_RECOVERY`).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw_WSCDeinstallProvider(provider: *const Guid, error: *mut i32) -> i32 {
-    // SAFETY: NULL or valid by the function's contract.
-    let id = unsafe { provider.as_ref() }.copied();
-    let result =
-        id.ok_or(WSAEFAULT).and_then(|id| std::fs::remove_file(file_of(id)?).map_err(failure).map(|()| 0));
-    // SAFETY: the function's contract.
-    unsafe { report(result, error) }
+pub extern "C" fn ndw_WSCDeinstallProvider(provider: In<'_, Guid>, error: Out<'_, i32>) -> i32 {
+    let remove = |id| std::fs::remove_file(file_of(id)?).map_err(failure);
+    let result = provider.read().ok_or(WSAEFAULT).and_then(remove).map(|()| 0);
+    answer(result, error)
 }
 
-/// `WSAProviderConfigChange`: whoever asks the catalogue gets it as it is at that moment, so nothing needs telling, and
-/// a request that never ends would only keep the program's port busy: this is `WSAEOPNOTSUPP`.
-#[unsafe(no_mangle)]
-pub extern "C" fn ndw_WSAProviderConfigChange(
-    _handle: *mut usize,
-    _overlapped: *mut c_void,
-    _routine: *const c_void,
-) -> i32 {
-    outcome(Err(WSAEOPNOTSUPP))
-}
-
-/// `ndcompat_catalogue_faults` (`ndcompat.h`): which descriptions are left out and why, a line each, as `snprintf` would
-/// write it.
+/// `ndcompat_catalogue_faults` (`ndcompat.h`): the refused descriptions and the reasons, one a line, written as by `snprintf`.
 ///
 /// # Safety
 /// `buffer` has room for `size` bytes, or `size` is 0.

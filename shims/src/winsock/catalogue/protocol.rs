@@ -1,4 +1,4 @@
-//! `GUID` and `WSAPROTOCOL_INFOW`: what the catalogue says of a provider.
+//! `GUID` and `WSAPROTOCOL_INFOW`.
 
 use crate::text::{self, Wchar};
 use std::fmt;
@@ -10,7 +10,7 @@ const SERVICE_FLAGS: u32 = 0x2 | 0x4 | 0x8 | 0x80;
 const HIDDEN: u32 = 0x4;
 /// `PFL_NETWORKDIRECT_PROVIDER`.
 const NETWORK_DIRECT: u32 = 0x10;
-/// `ND_VERSION_2`: what the headers define and programs compare with. The pages of the SPI say 2.
+/// `ND_VERSION_2`, as the headers define it and programs compare with. The SPI's pages say 2.
 const VERSION_2: i32 = 0x2_0000;
 
 /// A `GUID`.
@@ -29,7 +29,7 @@ impl fmt::Display for Guid {
 impl FromStr for Guid {
     type Err = ();
 
-    /// Reads five groups of digits, with braces or without.
+    /// Parses a GUID with or without braces.
     fn from_str(text: &str) -> Result<Guid, ()> {
         let bare = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}')).ok_or(())?;
         let groups: Vec<&str> = bare.split('-').collect();
@@ -47,20 +47,20 @@ impl FromStr for Guid {
     }
 }
 
-/// Which version of the SPI a provider has.
+/// The SPI version of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spi {
-    /// ND v1: known as such, and left alone.
+    /// ND v1: recognised and ignored.
     V1,
     /// ND v2.
     V2,
 }
 
-/// `WSAPROTOCOL_INFOW`.
+/// `WSAPROTOCOL_INFOW`, or with another type of name `WSAPROTOCOL_INFOA`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are Windows'
-pub struct ProtocolInfo {
+pub struct ProtocolInfo<Name = [Wchar; 256]> {
     pub service_flags: [u32; 4],
     pub provider_flags: u32,
     pub provider_id: Guid,
@@ -78,14 +78,18 @@ pub struct ProtocolInfo {
     pub security_scheme: i32,
     pub message_size: u32,
     pub reserved: u32,
-    pub name: [Wchar; 256],
+    pub name: Name,
 }
+
+/// `WSAPROTOCOL_INFOA`.
+pub type ProtocolInfoA = ProtocolInfo<[u8; 256]>;
 
 // 628 bytes with the 16-bit characters of Windows.
 const _: () = assert!(size_of::<ProtocolInfo>() == 628 - 512 + 1024);
+const _: () = assert!(size_of::<ProtocolInfoA>() == 628 - 512 + 256);
 
 impl ProtocolInfo {
-    /// What the SPI demands of the registration of an ND v2 provider. `AF_INET6` stands for both families.
+    /// The registration that the SPI requires of an ND v2 provider. `AF_INET6` stands for both families.
     pub fn network_direct(name: &str) -> ProtocolInfo {
         let mut info = ProtocolInfo {
             service_flags: [SERVICE_FLAGS, 0, 0, 0],
@@ -111,13 +115,74 @@ impl ProtocolInfo {
         info
     }
 
-    /// The name, as far as it is terminated.
-    pub fn name(&self) -> String {
-        let length = self.name.iter().position(|&unit| unit == 0).unwrap_or(self.name.len());
-        text::from_wide(&self.name[..length])
+    /// The information about an IPv4 or IPv6 socket; `None` for others.
+    pub(crate) fn of_socket(family: i32, socket_type: i32, protocol: i32) -> Option<ProtocolInfo> {
+        /// `XP1_IFS_HANDLES`: a socket is a handle for functions of files, too.
+        const HANDLES: u32 = 0x2_0000;
+        /// `PFL_MATCHES_PROTOCOL_ZERO`.
+        const MATCHES_ZERO: u32 = 8;
+        let (size, six) = match family {
+            libc::AF_INET => (size_of::<libc::sockaddr_in>(), ""),
+            libc::AF_INET6 => (size_of::<libc::sockaddr_in6>(), "v6"),
+            _ => return None,
+        };
+        // Streams: guaranteed delivery and order, graceful close, expedited data. Datagrams: connectionless, messages, broadcast
+        // and multicast.
+        let (name, flags, message_size) = match socket_type {
+            libc::SOCK_STREAM => ("TCP/IP", 0x2 | 0x4 | 0x20 | 0x40, 0),
+            libc::SOCK_DGRAM => ("UDP/IP", 0x1 | 0x8 | 0x200 | 0x400, 65507),
+            _ => ("RAW/IP", 0x1 | 0x8 | 0x200 | 0x400, 65507),
+        };
+        let mut info = ProtocolInfo::network_direct(&format!("{name}{six}"));
+        info.service_flags[0] = flags | HANDLES;
+        info.provider_flags = MATCHES_ZERO;
+        info.version = 2;
+        (info.address_family, info.socket_type, info.protocol) = (family, socket_type, protocol);
+        (info.max_address, info.min_address) = (size as i32, size as i32);
+        info.message_size = message_size;
+        Some(info)
     }
 
-    /// Gives it a name, cut to what there is room for.
+    /// With a narrow name.
+    pub(crate) fn narrowed(&self) -> ProtocolInfoA {
+        let mut name = [0; 256];
+        for (byte, unit) in name[..255].iter_mut().zip(self.name().into_bytes()) {
+            *byte = unit;
+        }
+        ProtocolInfo {
+            service_flags: self.service_flags,
+            provider_flags: self.provider_flags,
+            provider_id: self.provider_id,
+            catalog_entry_id: self.catalog_entry_id,
+            chain_length: self.chain_length,
+            chain_entries: self.chain_entries,
+            version: self.version,
+            address_family: self.address_family,
+            max_address: self.max_address,
+            min_address: self.min_address,
+            socket_type: self.socket_type,
+            protocol: self.protocol,
+            protocol_max_offset: self.protocol_max_offset,
+            network_byte_order: self.network_byte_order,
+            security_scheme: self.security_scheme,
+            message_size: self.message_size,
+            reserved: self.reserved,
+            name,
+        }
+    }
+
+    /// The name, as far as it is terminated.
+    pub fn name(&self) -> String {
+        text::from_wide(self.name_units())
+    }
+
+    /// The units of the name, up to its end.
+    pub(super) fn name_units(&self) -> &[Wchar] {
+        let length = self.name.iter().position(|&unit| unit == 0).unwrap_or(self.name.len());
+        &self.name[..length]
+    }
+
+    /// Sets the name, truncated if necessary.
     pub fn set_name(&mut self, name: &str) {
         self.name = [0; 256];
         for (unit, c) in self.name[..255].iter_mut().zip(name.chars()) {
@@ -125,7 +190,7 @@ impl ProtocolInfo {
         }
     }
 
-    /// Whether this is the registration of a NetworkDirect provider, and of which version.
+    /// The SPI version, if this is the registration of a NetworkDirect provider.
     pub fn spi(&self) -> Option<Spi> {
         let plain = self.service_flags[0] & SERVICE_FLAGS == SERVICE_FLAGS
             && matches!(self.address_family, libc::AF_INET | libc::AF_INET6)

@@ -1,0 +1,42 @@
+//! What reaping needs of a queue pair ([`QueueOwner`]). It is above `work_request`, as draining posts a request.
+
+use crate::data::completion_queue::CompletionQueue;
+use crate::data::queue_pair::Core;
+use crate::data::request_queue::{QueueOwner, RequestQueue, Ticket};
+use crate::data::work_request::{Remote, WorkRequest};
+use crate::types::{RequestFlags, RequestType};
+use crate::verbs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl QueueOwner for Core {
+    fn broken(self: Arc<Self>) {
+        Core::broken(&self);
+    }
+
+    fn flushed(self: Arc<Self>) {
+        Core::flushed(&self);
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.lossy.load(Ordering::Acquire)
+    }
+
+    fn drain(&self) {
+        let (sge, remote) = (self.limits.empty_list, Remote::default());
+        let nothing = WorkRequest { kind: RequestType::Write, sge, flags: RequestFlags::empty(), remote };
+        self.initiator.drain(|wr_id| {
+            let ticket = Ticket { wr_id, signalled: true };
+            // Another thread may be about to destroy the queue pair.
+            let posted = self.qp.if_live(|| nothing.post(self, ticket));
+            matches!(posted, Some(0 | verbs::UNANNOUNCED))
+        });
+    }
+
+    fn queues_on(&self, cq: &Arc<verbs::CompletionQueue>) -> [Option<&RequestQueue>; 2] {
+        let on = move |queue: &CompletionQueue| Arc::ptr_eq(queue.verbs(), cq);
+        let initiator = on(&self.initiator_completion_queue).then_some(&**self.initiator);
+        let receive = self.receive.as_deref().filter(|_| on(&self.receive_completion_queue));
+        [initiator, receive]
+    }
+}

@@ -1,0 +1,91 @@
+//! The end of a queue pair: failure, flush, disconnect, removal of its device.
+
+use crate::data::queue_pair::{Core, FAILED};
+use crate::device::removal::Removable;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Core {
+    /// Moves the queue pair to the failed state: cancels outstanding requests, and all that are posted later.
+    pub(crate) fn fail(self: &Arc<Self>) {
+        if self.state.swap(FAILED, Ordering::AcqRel) == FAILED {
+            return;
+        }
+        self.open_for_requests();
+        // Posting to the device must stop before the device flushes.
+        self.initiator.start_flushing();
+        if let Some(receive) = &*self.receive {
+            receive.start_flushing();
+        }
+        if let Err(error) = self.stop() {
+            tracing::debug!(target: "ndcompat::queue", %error, "flushing a queue pair");
+        }
+        self.report_flushed();
+    }
+
+    /// Makes the device flush its requests. Called when nothing is posted to the device any more.
+    fn stop(&self) -> io::Result<()> {
+        // With a shared receive queue, destroying the queue pair would lose a receive that a message is arriving in.
+        if !self.adapter.limits().quirks.cuts_acknowledgements || self.shared.is_some() {
+            return self.qp.to_error();
+        }
+        // SAFETY: nothing posts to the device: all posting takes the lock of a request queue first and finds it flushing.
+        unsafe { self.qp.destroy()? };
+        self.lossy.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the completion queues report the requests that were flushed without the device.
+    #[cold]
+    pub(crate) fn report_flushed(self: &Arc<Self>) {
+        self.initiator_completion_queue.flush(Arc::downgrade(self) as _);
+        if !Arc::ptr_eq(&self.initiator_completion_queue, &self.receive_completion_queue) {
+            self.receive_completion_queue.flush(Arc::downgrade(self) as _);
+        }
+    }
+
+    /// Ends the connection after a request has failed, as rdma_cm may not report the end.
+    pub(crate) fn broken(self: &Arc<Self>) {
+        let connection = self.connection();
+        self.fail();
+        if let Some(connection) = connection {
+            connection.failed();
+        }
+    }
+
+    /// Whether flushed receives stay outstanding until the program disconnects or flushes, as they must while a
+    /// `NotifyDisconnect` is pending. iWARP devices flush by themselves when the peer disconnects. As flushed requests have
+    /// no second completion, the device then counts as lossy
+    /// ([`QueueOwner::is_lossy`](crate::data::request_queue::QueueOwner::is_lossy)).
+    pub(crate) fn defer_flushed(&self, on: bool) {
+        let iwarp = self.adapter.limits().quirks.iwarp;
+        let on = on && iwarp && self.state.load(Ordering::Acquire) != FAILED;
+        if on {
+            self.lossy.store(true, Ordering::Release);
+        }
+        self.initiator.defer_flushed(on);
+        if let Some(receive) = &*self.receive {
+            receive.defer_flushed(on);
+        }
+    }
+
+    /// Tells the connection that the device has flushed a request whose result is deferred.
+    pub(crate) fn flushed(&self) {
+        if let Some(connection) = self.connection() {
+            connection.flushed();
+        }
+    }
+
+    /// Cancels initiator requests after the peer's disconnect; receives stay outstanding until [`fail`](Self::fail).
+    pub(crate) fn shut_down(self: &Arc<Self>) {
+        self.initiator.start_flushing();
+        self.initiator_completion_queue.flush(Arc::downgrade(self) as _);
+    }
+}
+
+impl Removable for Core {
+    fn device_removed(self: Arc<Self>) {
+        self.fail();
+    }
+}

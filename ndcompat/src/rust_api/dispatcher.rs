@@ -1,0 +1,239 @@
+//! Takes the results of a session from its completion queue, and wakes the tasks that wait for them.
+
+use crate::data::completion_queue::CompletionQueue;
+use crate::device::adapter::Adapter;
+use crate::rust_api::memory::AnyMemory;
+use crate::rust_api::request_table::{Done, Queue, RequestTable};
+use crate::rust_api::waiting::is_wanted;
+use crate::status::{Result, Status};
+use crate::types::{Completion, NotifyType, RequestType};
+use parking_lot::{Mutex, ReentrantMutex};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use win32::io::{self, File, Overlapped};
+
+/// How many results are taken from the completion queue at a time.
+const BATCH: usize = 8;
+
+/// The shared state of a session: its completion queue, and the requests whose results arrive there.
+pub(crate) struct Dispatcher {
+    adapter: Arc<Adapter>,
+    file: Arc<File>,
+    queue: Arc<CompletionQueue>,
+    requests: Mutex<RequestTable>,
+    /// Held while results are taken. Reentrant, as a result that is taken may complete a request whose task calls in again.
+    taking: ReentrantMutex<Taking>,
+    /// The `OVERLAPPED` of the one `Notify`, which is pending while any request has a waker.
+    notify: NonNull<Overlapped>,
+    notify_waker: Arc<NotifyWaker>,
+}
+
+// SAFETY: the OVERLAPPED consists of atomics, and is only used for requests, which any thread may begin and complete.
+unsafe impl Send for Dispatcher {}
+// SAFETY: the OVERLAPPED consists of atomics; `Notify` is called under the lock of `taking` only.
+unsafe impl Sync for Dispatcher {}
+
+#[derive(Default)]
+struct Taking {
+    /// This thread is taking results, further up its stack.
+    busy: Cell<bool>,
+    /// Results were asked for meanwhile: take them before returning.
+    again: Cell<bool>,
+}
+
+/// Takes the results when `Notify` completes.
+struct NotifyWaker {
+    dispatcher: Weak<Dispatcher>,
+    /// Whether the next completion of the `OVERLAPPED` wakes it.
+    registered: AtomicBool,
+}
+
+impl Wake for NotifyWaker {
+    fn wake(self: Arc<Self>) {
+        self.registered.store(false, Ordering::SeqCst);
+        if let Some(dispatcher) = self.dispatcher.upgrade() {
+            dispatcher.take_results();
+        }
+    }
+}
+
+impl Dispatcher {
+    pub(crate) fn new(
+        adapter: Arc<Adapter>,
+        file: Arc<File>,
+        queue: Arc<CompletionQueue>,
+    ) -> Arc<Dispatcher> {
+        Arc::new_cyclic(|dispatcher| Dispatcher {
+            adapter,
+            file,
+            queue,
+            requests: Mutex::default(),
+            taking: ReentrantMutex::default(),
+            notify: NonNull::from(Box::leak(Box::default())),
+            notify_waker: Arc::new(NotifyWaker {
+                dispatcher: dispatcher.clone(),
+                registered: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<CompletionQueue> {
+        &self.queue
+    }
+
+    /// How many requests are outstanding, or have a result that was not taken.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.requests.lock().len()
+    }
+
+    /// Posts a request by `post`, which gets the request's context. `memory` is kept until the request has completed. Returns
+    /// the key of the request.
+    ///
+    /// # Errors
+    /// The status of `post`, or of a completion queue that has failed, with the memory.
+    pub(crate) fn post(
+        &self,
+        kind: RequestType,
+        memory: (AnyMemory, usize),
+        queue: Queue,
+        post: impl FnOnce(u64) -> Result<()>,
+    ) -> std::result::Result<usize, (AnyMemory, Status)> {
+        let key = self.requests.lock().insert(kind, memory, queue)?;
+        post(key as u64).map(|()| key).map_err(|status| {
+            let request = self.requests.lock().remove(key);
+            (request.memory, status)
+        })
+    }
+
+    /// Takes the results that have arrived, without sleeping, and wakes the tasks that wait for them. Calls `Notify` if any
+    /// task waits for another result.
+    pub(crate) fn take_results(&self) {
+        let taking = self.taking.lock();
+        if taking.busy.replace(true) {
+            return taking.again.set(true);
+        }
+        let (mut woken, mut dropped) = (Vec::new(), Vec::new());
+        loop {
+            taking.again.set(false);
+            let mut results = [Completion::default(); BATCH];
+            let count = self.queue.results(&mut results);
+            let has_waiting = {
+                let mut requests = self.requests.lock();
+                for result in &results[..count] {
+                    requests.complete(result, &mut woken, &mut dropped);
+                }
+                requests.has_waiting()
+            };
+            if count < BATCH {
+                if has_waiting {
+                    self.ensure_notify();
+                }
+                if !taking.again.get() {
+                    break;
+                }
+            }
+        }
+        taking.busy.set(false);
+        drop(taking);
+        // Outside the lock: an executor may call in again when it is woken, and deregistering memory takes time.
+        woken.into_iter().for_each(Waker::wake);
+        drop(dropped);
+    }
+
+    /// Ensures that a `Notify` is pending, and that its completion wakes [`NotifyWaker`].
+    fn ensure_notify(&self) {
+        loop {
+            if !self.notify_waker.registered.swap(true, Ordering::SeqCst) {
+                io::wake_when_complete(self.notify.as_ptr(), &self.notify_waker.clone().into());
+                self.file.expect_poll_loop();
+            }
+            // SAFETY: it lives as long as the dispatcher; its fields are atomics.
+            let status = unsafe { self.notify.as_ref() }.internal.load(Ordering::Acquire) as i32;
+            if status == Status::PENDING.0 {
+                return;
+            }
+            // SAFETY: no request uses the OVERLAPPED: the last one has completed, or none has begun. It is freed when the
+            // dispatcher is dropped, which cancels the request first.
+            match unsafe { self.queue.notify(NotifyType::Any, self.notify.as_ptr()) } {
+                Status::PENDING if self.notify_waker.registered.load(Ordering::SeqCst) => return,
+                Status::PENDING => {}
+                status => return self.fail(status),
+            }
+        }
+    }
+
+    /// The completion queue has failed: completes all requests with `status`.
+    fn fail(&self, status: Status) {
+        let queues = self.requests.lock().refuse(status);
+        // The device must stop using the memory before that is given back.
+        for queue in queues {
+            if let Queue::Pair(pair) | Queue::Window(pair, _) = queue {
+                let _ = pair.flush();
+            }
+        }
+        let woken = self.requests.lock().fail(status);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The memory and the result of a request if it has completed. Otherwise its waker is registered, unless that of
+    /// `context` does nothing.
+    pub(crate) fn poll(&self, key: usize, context: &Context<'_>) -> Poll<(AnyMemory, Result<Done>)> {
+        let taken = self.take(key);
+        if taken.is_ready() {
+            return taken;
+        }
+        self.take_results();
+        let taken = self.take(key);
+        if taken.is_ready() || !is_wanted(context.waker()) {
+            return taken;
+        }
+        let replaced = self.requests.lock().set_waker(key, context.waker());
+        drop(replaced);
+        // Calls `Notify`, now that a waker is registered.
+        self.take_results();
+        self.take(key)
+    }
+
+    /// Whether a request has completed. Takes results if it has not.
+    pub(crate) fn is_done(&self, key: usize) -> bool {
+        let done = || self.requests.lock().is_done(key);
+        done() || {
+            self.take_results();
+            done()
+        }
+    }
+
+    fn take(&self, key: usize) -> Poll<(AnyMemory, Result<Done>)> {
+        // The request is dropped outside the lock: with it may go the last reference to its queue pair.
+        let taken = self.requests.lock().take(key);
+        taken.map(|(request, result)| (request.memory, result))
+    }
+
+    /// The future of a request was dropped: its memory is freed when it has completed.
+    pub(crate) fn forget(&self, key: usize) {
+        let dropped = self.requests.lock().forget(key);
+        drop(dropped);
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        // Connections may hold the queue for longer than the session lives.
+        self.queue.cancel();
+        self.queue.requests().wait_for_none();
+        io::forget_tasks(self.notify.as_ptr());
+        // SAFETY: it was a box; no request uses it.
+        drop(unsafe { Box::from_raw(self.notify.as_ptr()) });
+    }
+}

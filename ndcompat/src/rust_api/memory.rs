@@ -1,0 +1,470 @@
+//! Registered memory for Rust programs.
+
+use crate::device::adapter::Adapter;
+use crate::memory::memory_region::MemoryRegion;
+use crate::status::{Result, Status};
+use crate::types::{RegionFlags, Sge};
+use std::fmt;
+use std::ops::{Bound, Deref, DerefMut, Range, RangeBounds};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use win32::io::File;
+
+/// Memory of a peer that RDMA reads and writes name.
+///
+/// The peer makes it of its own memory, by [`SharedMemory::remote`], and sends it: in private data, or in a message.
+///
+/// ```
+#[doc = include_str!("connected.txt")]
+/// use ndcompat::types::RegionFlags;
+/// use ndcompat::{Provider, RemoteMemory, Session};
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let (client, server, receiving) = connected(&session, |pair| Ok(pair.receive(session.buffer(12)?)))?;
+/// let memory = session.shared_memory(100, RegionFlags::ALLOW_REMOTE_READ)?;
+/// memory.store(96, b"tail");
+/// let mut message = session.buffer(12)?;
+/// message.copy_from_slice(&memory.remote(0).to_bytes());
+/// client.send(message).wait().1?;
+///
+/// let (message, received) = receiving.wait();
+/// assert_eq!(received?.bytes, 12);
+/// let there = RemoteMemory::from_bytes(message[..].try_into().unwrap());
+/// let copy = session.shared_memory(4, RegionFlags::RDMA_READ_SINK)?;
+/// let (copy, read) = server.read(copy, there.at(96)).wait();
+/// read?;
+/// let mut bytes = [0; 4];
+/// copy.load(0, &mut bytes);
+/// assert_eq!(&bytes, b"tail");
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RemoteMemory {
+    /// The address of its first byte, in the peer's address space.
+    pub address: u64,
+    /// Its remote token, in network order, as `GetRemoteToken` returns it.
+    pub token: u32,
+}
+
+impl RemoteMemory {
+    /// The memory `offset` bytes further on.
+    pub fn at(self, offset: u64) -> RemoteMemory {
+        RemoteMemory { address: self.address.wrapping_add(offset), ..self }
+    }
+
+    /// Encodes it for a message to the peer: the address in network order, then the token.
+    ///
+    /// ```
+    /// use ndcompat::RemoteMemory;
+    /// let memory = RemoteMemory { address: 0x1000, token: u32::to_be(7) };
+    /// assert_eq!(memory.to_bytes(), [0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 7]);
+    /// assert_eq!(RemoteMemory::from_bytes(&memory.to_bytes()), memory);
+    /// ```
+    pub fn to_bytes(self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&self.address.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.token.to_ne_bytes());
+        bytes
+    }
+
+    /// Decodes what [`to_bytes`](Self::to_bytes) has encoded.
+    pub fn from_bytes(bytes: &[u8; 12]) -> RemoteMemory {
+        let [address @ .., a, b, c, d] = *bytes;
+        RemoteMemory { address: u64::from_be_bytes(address), token: u32::from_ne_bytes([a, b, c, d]) }
+    }
+}
+
+/// Bytes on the heap that are registered for as long as this lives. Only its owner has references to them.
+struct Registered {
+    region: Arc<MemoryRegion>,
+    /// A leaked box, freed after deregistration.
+    bytes: NonNull<[u8]>,
+}
+
+// SAFETY: it owns the bytes, like a box.
+unsafe impl Send for Registered {}
+// SAFETY: the region is `Sync`; the types that own this decide who accesses the bytes.
+unsafe impl Sync for Registered {}
+
+impl Registered {
+    fn new(
+        adapter: &Arc<Adapter>,
+        file: &Arc<File>,
+        length: usize,
+        flags: RegionFlags,
+    ) -> Result<Registered> {
+        let region = adapter.create_memory_region(file)?;
+        let bytes = NonNull::from(Box::leak(vec![0; length].into_boxed_slice()));
+        let registered = Registered { region, bytes };
+        // SAFETY: the bytes outlive the region; there are no references to them.
+        unsafe { registered.region.begin_register(bytes.cast().as_ptr(), length, flags) }?.wait()?;
+        Ok(registered)
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.bytes.cast().as_ptr()
+    }
+
+    fn sge(&self, range: Range<usize>) -> Result<Sge> {
+        let length = u32::try_from(range.len()).map_err(|_| Status::BUFFER_OVERFLOW)?;
+        let buffer = self.start().addr() as u64 + range.start as u64;
+        Ok(Sge { buffer, length, token: self.region.local_token() })
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // Others may still hold the region, and deregistration may fail: then the bytes leak, as the device may use them.
+        if self.region.release() {
+            // SAFETY: it was a box, and is not used again.
+            drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
+        }
+    }
+}
+
+/// Registered memory for sends, receives and the source of writes. Peers cannot access it.
+///
+/// It is a slice of bytes. A request takes it, and returns it when it has completed. For the target of reads, and for what
+/// peers read or write, use [`SharedMemory`].
+///
+/// Created by [`Session::buffer`](crate::Session::buffer).
+///
+/// ```
+#[doc = include_str!("device.txt")]
+/// use ndcompat::{Provider, Session};
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let mut buffer = session.buffer(4096)?; // bytes, all 0
+/// buffer[..5].copy_from_slice(b"hello");
+/// assert_eq!(buffer.len(), 4096);
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+pub struct Buffer(Registered);
+
+impl Buffer {
+    pub(crate) fn new(adapter: &Arc<Adapter>, file: &Arc<File>, length: usize) -> Result<Buffer> {
+        Registered::new(adapter, file, length, RegionFlags::ALLOW_LOCAL_WRITE).map(Buffer)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the bytes are valid; a request that uses them owns the buffer, and peers have no access.
+        unsafe { self.0.bytes.as_ref() }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the bytes are valid, and `&mut self` makes this the only reference; a request that uses them owns the
+        // buffer, and peers have no access.
+        unsafe { self.0.bytes.as_mut() }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer").field("length", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// Registered memory that peers may access, and that RDMA reads may fill. Clones share it.
+///
+/// A peer that knows the token may change the bytes at any time, so there are no references to them: [`load`](Self::load)
+/// and [`store`](Self::store) copy. The memory lives until the last clone is dropped and the last request on it has
+/// completed.
+///
+/// Created by [`Session::shared_memory`](crate::Session::shared_memory).
+///
+/// ```
+#[doc = include_str!("device.txt")]
+/// use ndcompat::types::RegionFlags;
+/// use ndcompat::{Provider, Session};
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let memory = session.shared_memory(4096, RegionFlags::ALLOW_REMOTE_WRITE)?;
+/// memory.store(100, b"hello");
+/// // What a peer has to know to write to the last 4000 bytes: 12 bytes, for a message or for private data.
+/// let announcement = memory.remote(96).to_bytes();
+/// let mut bytes = [0; 5];
+/// memory.load(100, &mut bytes);
+/// assert_eq!(&bytes, b"hello");
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+#[derive(Clone)]
+pub struct SharedMemory(Arc<Registered>);
+
+impl SharedMemory {
+    pub(crate) fn new(
+        adapter: &Arc<Adapter>,
+        file: &Arc<File>,
+        length: usize,
+        flags: RegionFlags,
+    ) -> Result<SharedMemory> {
+        let flags = flags | RegionFlags::ALLOW_LOCAL_WRITE;
+        Registered::new(adapter, file, length, flags).map(|registered| SharedMemory(Arc::new(registered)))
+    }
+
+    /// The length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.bytes.len()
+    }
+
+    /// Always false: a length of 0 cannot be registered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory region.
+    pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
+        &self.0.region
+    }
+
+    fn check(&self, offset: usize, length: usize) {
+        let end = offset.checked_add(length);
+        assert!(end.is_some_and(|end| end <= self.len()), "{length} bytes at {offset} of {}", self.len());
+    }
+
+    /// The bytes from `offset` on as atomics: single bytes up to an aligned word, words, and the rest as bytes.
+    fn cells(&self, offset: usize, length: usize) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
+        self.check(offset, length);
+        // SAFETY: `check` has verified that it is inside the memory.
+        let start = unsafe { self.0.start().add(offset) };
+        // SAFETY: in range; all other references to the bytes are to atomics, too.
+        let bytes = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), length) };
+        // SAFETY: any eight bytes are a valid `AtomicU64`, and `align_to` keeps to its alignment.
+        unsafe { bytes.align_to() }
+    }
+
+    /// Copies `data` to `offset`. Not atomic: accesses of a peer at the same time may see or leave a mixture.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    pub fn store(&self, offset: usize, data: &[u8]) {
+        let (head, words, tail) = self.cells(offset, data.len());
+        let (first, rest) = data.split_at(head.len());
+        let (middle, last) = rest.split_at(8 * words.len());
+        head.iter().zip(first).for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
+        for (cell, word) in words.iter().zip(middle.as_chunks().0) {
+            cell.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+        tail.iter().zip(last).for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
+    }
+
+    /// Copies from `offset` to `data`. Not atomic: a write of a peer at the same time may be seen in part.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    pub fn load(&self, offset: usize, data: &mut [u8]) {
+        let (head, words, tail) = self.cells(offset, data.len());
+        let (first, rest) = data.split_at_mut(head.len());
+        let (middle, last) = rest.split_at_mut(8 * words.len());
+        head.iter().zip(first).for_each(|(cell, byte)| *byte = cell.load(Ordering::Relaxed));
+        for (cell, word) in words.iter().zip(middle.as_chunks_mut().0) {
+            *word = cell.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        tail.iter().zip(last).for_each(|(cell, byte)| *byte = cell.load(Ordering::Relaxed));
+    }
+
+    /// The address and token for a peer to read or write from `offset` on, as far as the flags allow.
+    ///
+    /// # Panics
+    /// If `offset` is beyond the end.
+    pub fn remote(&self, offset: usize) -> RemoteMemory {
+        self.check(offset, 0);
+        RemoteMemory {
+            address: self.0.start().addr() as u64 + offset as u64,
+            token: self.0.region.remote_token(),
+        }
+    }
+}
+
+impl fmt::Debug for SharedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMemory").field("length", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// The memory of an outstanding request, whatever its type.
+#[derive(Debug)]
+pub enum AnyMemory {
+    /// A buffer.
+    Buffer(Buffer),
+    /// Shared memory.
+    Shared(SharedMemory),
+}
+
+impl AnyMemory {
+    pub(crate) fn sge(&self, range: Range<usize>) -> Result<Sge> {
+        match self {
+            AnyMemory::Buffer(buffer) => buffer.0.sge(range),
+            AnyMemory::Shared(memory) => memory.0.sge(range),
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Buffer {}
+    impl Sealed for super::SharedMemory {}
+    impl<M> Sealed for super::Part<M> {}
+}
+
+/// Registered memory that a request can take: [`Buffer`] or [`SharedMemory`].
+///
+/// ```
+#[doc = include_str!("device.txt")]
+/// use ndcompat::{Memory, Provider, Session, Transfer};
+///
+/// /// Waits for a request on memory of either type, and returns the memory.
+/// fn finish<M: Memory>(transfer: Transfer<M>) -> ndcompat::Result<M> {
+///     let (memory, result) = transfer.wait();
+///     result.map(|_| memory)
+/// }
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let pair = session.queue_pair().build()?;
+/// assert!(finish(pair.send(session.buffer(8)?)).is_err()); // not connected
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+pub trait Memory: Sized + Send + sealed::Sealed {
+    /// The length in bytes.
+    #[doc(hidden)]
+    fn length(&self) -> usize;
+    #[doc(hidden)]
+    fn into_any(self) -> AnyMemory;
+    #[doc(hidden)]
+    fn from_any(memory: AnyMemory) -> Self;
+
+    /// A range of the memory, in bytes, for a request on that range only. The request takes and returns the whole memory.
+    ///
+    /// ```
+    #[doc = include_str!("connected.txt")]
+    /// use ndcompat::{Memory, Provider, Session};
+    ///
+    /// let session = Session::new(&Provider::open_any()?)?;
+    /// let (client, server, receiving) = connected(&session, |pair| Ok(pair.receive(session.buffer(64)?)))?;
+    /// let (message, sent) = client.send(session.buffer(64)?.part(..5)).wait();
+    /// assert_eq!((message.len(), sent?.bytes), (64, 5));
+    /// # assert_eq!(receiving.wait().1?.bytes, 5);
+    /// # Ok::<(), ndcompat::Status>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    fn part(self, range: impl RangeBounds<usize>) -> Part<Self> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start + 1,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end + 1,
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.length(),
+        };
+        assert!(start <= end && end <= self.length(), "{start}..{end} of {} bytes", self.length());
+        Part { memory: self, range: start..end }
+    }
+}
+
+impl Memory for Buffer {
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn into_any(self) -> AnyMemory {
+        AnyMemory::Buffer(self)
+    }
+
+    fn from_any(memory: AnyMemory) -> Buffer {
+        match memory {
+            AnyMemory::Buffer(buffer) => buffer,
+            AnyMemory::Shared(_) => unreachable!("a buffer was passed"),
+        }
+    }
+}
+
+impl Memory for SharedMemory {
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn into_any(self) -> AnyMemory {
+        AnyMemory::Shared(self)
+    }
+
+    fn from_any(memory: AnyMemory) -> SharedMemory {
+        match memory {
+            AnyMemory::Shared(memory) => memory,
+            AnyMemory::Buffer(_) => unreachable!("shared memory was passed"),
+        }
+    }
+}
+
+/// Part of registered memory: see [`Memory::part`]. A request on it takes and returns the whole memory.
+///
+/// ```
+#[doc = include_str!("device.txt")]
+/// use ndcompat::{Memory, Provider, Session};
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let pair = session.queue_pair().build()?;
+/// // A message goes into the second half.
+/// let receiving = pair.receive(session.buffer(64)?.part(32..));
+/// pair.flush();
+/// let (buffer, received) = receiving.wait();
+/// assert_eq!((buffer.len(), received), (64, Err(ndcompat::Status::CANCELED)));
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+#[derive(Debug)]
+pub struct Part<M> {
+    pub(crate) memory: M,
+    pub(crate) range: Range<usize>,
+}
+
+/// What a request can be posted on: a [`Buffer`] or [`SharedMemory`], whole or a [`Part`].
+///
+/// ```
+#[doc = include_str!("connected.txt")]
+/// use ndcompat::{IntoPart, Memory, Pair, Provider, Session, Transfer};
+///
+/// /// Sends anything that a request can be posted on.
+/// fn tell<P: IntoPart>(pair: &Pair, what: P) -> Transfer<P::Memory> {
+///     pair.send(what)
+/// }
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let receives = |pair: &Pair| Ok([pair.receive(session.buffer(8)?), pair.receive(session.buffer(8)?)]);
+/// let (client, server, receiving) = connected(&session, receives)?;
+/// tell(&client, session.buffer(8)?).wait().1?;
+/// tell(&client, session.buffer(8)?.part(..3)).wait().1?;
+/// let lengths = receiving.map(|receiving| receiving.wait().1.map(|done| done.bytes));
+/// assert_eq!(lengths, [Ok(8), Ok(3)]);
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+pub trait IntoPart: sealed::Sealed {
+    /// The type of memory that the request returns.
+    type Memory: Memory;
+    #[doc(hidden)]
+    fn into_part(self) -> Part<Self::Memory>;
+}
+
+impl<M: Memory> IntoPart for M {
+    type Memory = M;
+
+    fn into_part(self) -> Part<M> {
+        self.part(..)
+    }
+}
+
+impl<M: Memory> IntoPart for Part<M> {
+    type Memory = M;
+
+    fn into_part(self) -> Part<M> {
+        self
+    }
+}

@@ -1,0 +1,188 @@
+//! The outstanding requests of a session, with their memory, their results and the tasks that wait for them.
+
+use crate::data::queue_pair::QueuePair;
+use crate::data::shared_receive_queue::SharedReceiveQueue;
+use crate::memory::memory_window::MemoryWindow;
+use crate::rust_api::memory::AnyMemory;
+use crate::status::{Result, Status};
+use crate::types::{Completion, RequestType};
+use slab::Slab;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+/// The outcome of a request that has succeeded.
+///
+/// ```
+#[doc = include_str!("connected.txt")]
+/// use ndcompat::{Done, Provider, Session};
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let (client, server, receiving) = connected(&session, |pair| Ok(pair.receive(session.buffer(64)?)))?;
+/// client.send(session.buffer(5)?).wait().1?;
+/// let Done { bytes, queue_pair, .. } = receiving.wait().1?;
+/// assert_eq!((bytes, queue_pair), (5, 0)); // the queue pair was given no name
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// How many bytes were received, sent, written or read.
+    pub bytes: usize,
+    /// The name of the queue pair, as set by [`PairBuilder::name`](crate::PairBuilder::name). For a receive from a shared
+    /// queue it tells which queue pair the message came to.
+    pub queue_pair: u64,
+}
+
+/// The outstanding requests of a session. The index of a request is its context in the completion queue.
+#[derive(Default)]
+pub(super) struct RequestTable {
+    requests: Slab<Request>,
+    /// How many requests have a waker registered.
+    waiting: usize,
+    /// The status of the completion queue, once it has failed.
+    failed: Option<Status>,
+}
+
+/// A posted request. It stays in the table until its future has taken the result.
+pub(super) struct Request {
+    kind: RequestType,
+    state: State,
+    /// The length of its buffer, in bytes. A receive's result has the length of the message instead.
+    length: usize,
+    /// Dropped before the memory: the device may use that until its queue pair is gone.
+    queue: Queue,
+    pub(super) memory: AnyMemory,
+}
+
+enum State {
+    Outstanding(Option<Waker>),
+    /// Outstanding, and its future was dropped.
+    Dropped,
+    Done(Result<Done>),
+}
+
+/// The queue that a request was posted to. The request keeps it alive.
+#[derive(Clone)]
+pub(crate) enum Queue {
+    Pair(Arc<QueuePair>),
+    /// The window is kept, too, until its binding or invalidation has completed.
+    Window(Arc<QueuePair>, #[expect(dead_code, reason = "kept alive")] Arc<MemoryWindow>),
+    Shared(#[expect(dead_code, reason = "kept alive")] Arc<SharedReceiveQueue>),
+}
+
+impl RequestTable {
+    /// Adds a request that is about to be posted, and returns its key.
+    ///
+    /// # Errors
+    /// The status of the completion queue if that has failed, with the memory.
+    pub(super) fn insert(
+        &mut self,
+        kind: RequestType,
+        (memory, length): (AnyMemory, usize),
+        queue: Queue,
+    ) -> std::result::Result<usize, (AnyMemory, Status)> {
+        if let Some(status) = self.failed {
+            return Err((memory, status));
+        }
+        let state = State::Outstanding(None);
+        Ok(self.requests.insert(Request { kind, state, length, queue, memory }))
+    }
+
+    /// Removes a request that could not be posted.
+    pub(super) fn remove(&mut self, key: usize) -> Request {
+        self.requests.remove(key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether any request has a waker registered.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub(super) fn is_done(&self, key: usize) -> bool {
+        matches!(self.requests[key].state, State::Done(_))
+    }
+
+    /// Stores the result of a request. Adds the waker to call to `woken`, and a request whose future was dropped to `dropped`.
+    pub(super) fn complete(
+        &mut self,
+        result: &Completion,
+        woken: &mut Vec<Waker>,
+        dropped: &mut Vec<Request>,
+    ) {
+        let key = result.request_context as usize;
+        // The program may also post to the queue pair itself, with contexts that are not in the table.
+        let Some(request) = self.requests.get_mut(key).filter(|request| request.kind == result.request_type)
+        else {
+            return;
+        };
+        let bytes = match result.request_type {
+            RequestType::Receive => result.bytes_transferred as usize,
+            _ => request.length,
+        };
+        let done = result.status.ok().map(|()| Done { bytes, queue_pair: result.queue_pair_context });
+        match std::mem::replace(&mut request.state, State::Done(done)) {
+            State::Outstanding(Some(waker)) => {
+                self.waiting -= 1;
+                woken.push(waker);
+            }
+            State::Outstanding(None) => {}
+            State::Dropped => dropped.push(self.requests.remove(key)),
+            // Not the request's result, of which there is one.
+            done @ State::Done(_) => request.state = done,
+        }
+    }
+
+    /// Removes a request if it has completed, and returns it with its result.
+    pub(super) fn take(&mut self, key: usize) -> Poll<(Request, Result<Done>)> {
+        match self.requests[key].state {
+            State::Done(result) => Poll::Ready((self.requests.remove(key), result)),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Registers the waker of an outstanding request, and returns the one that it replaces.
+    pub(super) fn set_waker(&mut self, key: usize, new: &Waker) -> Option<Waker> {
+        match &mut self.requests[key].state {
+            State::Outstanding(waker) => {
+                self.waiting += usize::from(waker.is_none());
+                waker.replace(new.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The future of a request was dropped: its memory is freed when it has completed. The caller unlocks the table before
+    /// it drops what is returned.
+    pub(super) fn forget(&mut self, key: usize) -> (Option<Request>, Option<Waker>) {
+        match std::mem::replace(&mut self.requests[key].state, State::Dropped) {
+            State::Done(_) => (Some(self.requests.remove(key)), None),
+            State::Outstanding(waker) => {
+                self.waiting -= usize::from(waker.is_some());
+                (None, waker)
+            }
+            State::Dropped => (None, None),
+        }
+    }
+
+    /// The completion queue has failed: refuses further requests, and returns the queues of those that are outstanding.
+    pub(super) fn refuse(&mut self, status: Status) -> Vec<Queue> {
+        self.failed = Some(status);
+        self.requests.iter().map(|(_, request)| request.queue.clone()).collect()
+    }
+
+    /// Completes all outstanding requests with `status`. Returns the wakers to call.
+    pub(super) fn fail(&mut self, status: Status) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        for (_, request) in &mut self.requests {
+            if let State::Outstanding(waker) = &mut request.state {
+                woken.extend(waker.take());
+                request.state = State::Done(Err(status));
+            }
+        }
+        self.waiting = 0;
+        woken
+    }
+}

@@ -1,0 +1,5 @@
+fn example(memory: &ndcompat::SharedMemory) -> u8 {
+    memory[0]
+}
+
+fn main() {}

@@ -1,0 +1,1 @@
+basetsd.h

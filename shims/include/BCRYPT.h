@@ -1,0 +1,1 @@
+bcrypt.h

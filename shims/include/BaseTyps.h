@@ -1,0 +1,1 @@
+basetyps.h

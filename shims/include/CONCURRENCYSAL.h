@@ -1,0 +1,1 @@
+concurrencysal.h

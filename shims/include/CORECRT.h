@@ -1,0 +1,1 @@
+corecrt.h

@@ -1,0 +1,1 @@
+crtdbg.h

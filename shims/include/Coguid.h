@@ -1,0 +1,1 @@
+coguid.h

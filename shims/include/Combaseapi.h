@@ -1,0 +1,1 @@
+combaseapi.h

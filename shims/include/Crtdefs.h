@@ -1,0 +1,1 @@
+crtdefs.h

@@ -1,0 +1,1 @@
+debugapi.h

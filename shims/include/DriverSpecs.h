@@ -1,0 +1,1 @@
+driverspecs.h

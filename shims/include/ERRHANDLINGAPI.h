@@ -1,0 +1,1 @@
+errhandlingapi.h

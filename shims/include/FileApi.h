@@ -1,0 +1,1 @@
+fileapi.h

@@ -1,0 +1,1 @@
+guiddef.h

@@ -1,0 +1,1 @@
+handleapi.h

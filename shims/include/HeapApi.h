@@ -1,0 +1,1 @@
+heapapi.h

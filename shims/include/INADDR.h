@@ -1,0 +1,1 @@
+inaddr.h

@@ -1,0 +1,1 @@
+intrin.h

@@ -1,0 +1,1 @@
+ioapiset.h

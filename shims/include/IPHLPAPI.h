@@ -1,0 +1,1 @@
+iphlpapi.h

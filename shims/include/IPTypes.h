@@ -1,0 +1,1 @@
+iptypes.h

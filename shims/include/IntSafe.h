@@ -1,0 +1,1 @@
+intsafe.h

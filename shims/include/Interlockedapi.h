@@ -1,0 +1,1 @@
+interlockedapi.h

@@ -1,0 +1,1 @@
+libloaderapi.h

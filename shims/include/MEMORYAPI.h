@@ -1,0 +1,1 @@
+memoryapi.h

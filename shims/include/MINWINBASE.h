@@ -1,0 +1,1 @@
+minwinbase.h

@@ -1,0 +1,1 @@
+minwindef.h

@@ -1,0 +1,1 @@
+mmsystem.h

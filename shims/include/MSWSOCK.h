@@ -1,0 +1,1 @@
+mswsock.h

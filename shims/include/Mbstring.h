@@ -1,0 +1,1 @@
+mbstring.h

@@ -1,0 +1,1 @@
+mstcpip.h

@@ -1,0 +1,1 @@
+ntverp.h

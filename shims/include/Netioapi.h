@@ -1,0 +1,1 @@
+netioapi.h

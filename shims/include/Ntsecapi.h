@@ -1,0 +1,1 @@
+ntsecapi.h

@@ -1,0 +1,1 @@
+ntstatus.h

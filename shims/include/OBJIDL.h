@@ -1,0 +1,1 @@
+objidl.h

@@ -1,0 +1,1 @@
+profileapi.h

@@ -1,0 +1,1 @@
+processenv.h

@@ -1,0 +1,1 @@
+processthreadsapi.h

@@ -1,0 +1,1 @@
+processtopologyapi.h

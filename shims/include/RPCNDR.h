@@ -1,0 +1,1 @@
+rpcndr.h

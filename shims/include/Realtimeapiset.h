@@ -1,0 +1,1 @@
+realtimeapiset.h

@@ -1,0 +1,1 @@
+rpcdce.h

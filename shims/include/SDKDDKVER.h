@@ -1,0 +1,1 @@
+sdkddkver.h

@@ -1,0 +1,1 @@
+stringapiset.h

@@ -1,0 +1,1 @@
+synchapi.h

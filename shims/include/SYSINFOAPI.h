@@ -1,0 +1,1 @@
+sysinfoapi.h

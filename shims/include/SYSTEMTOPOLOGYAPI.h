@@ -1,0 +1,1 @@
+systemtopologyapi.h

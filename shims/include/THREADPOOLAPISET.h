@@ -1,0 +1,1 @@
+threadpoolapiset.h

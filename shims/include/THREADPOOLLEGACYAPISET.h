@@ -1,0 +1,1 @@
+threadpoollegacyapiset.h

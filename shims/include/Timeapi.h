@@ -1,0 +1,1 @@
+timeapi.h

@@ -1,0 +1,1 @@
+timezoneapi.h

@@ -1,0 +1,1 @@
+unknwn.h

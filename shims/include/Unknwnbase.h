@@ -1,0 +1,1 @@
+unknwnbase.h

@@ -1,0 +1,1 @@
+vadefs.h

@@ -1,0 +1,1 @@
+versionhelpers.h

@@ -1,0 +1,1 @@
+wincon.h

@@ -1,0 +1,1 @@
+windef.h

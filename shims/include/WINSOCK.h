@@ -1,0 +1,1 @@
+winsock.h

@@ -1,0 +1,1 @@
+winternl.h

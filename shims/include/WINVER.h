@@ -1,0 +1,1 @@
+winver.h

@@ -1,0 +1,1 @@
+winnls.h

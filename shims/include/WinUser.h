@@ -1,0 +1,1 @@
+winuser.h

@@ -1,0 +1,1 @@
+winapifamily.h

@@ -1,0 +1,1 @@
+winbase.h

@@ -1,0 +1,1 @@
+wtypes.h

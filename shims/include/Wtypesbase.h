@@ -1,0 +1,1 @@
+wtypesbase.h

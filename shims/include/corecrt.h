@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <corecrt.h>. */
+#include <stdarg.h>
+#include "ndwin/crt/base.h"

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <io.h>: files by their descriptors. */
+#ifndef NDWIN_IO_CRT_H
+#define NDWIN_IO_CRT_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "ndwin/crt/base.h"
+#include "ndwin/crt/fcntl.h"
+#include "ndwin/crt/stat.h"
+
+#define _open open
+NDW_LIBC(int, _access, (const char *path, int mode), "access");
+NDW_LIBC(int, _chmod, (const char *path, int mode), "chmod");
+NDW_LIBC(int, _close, (int file), "close");
+NDW_LIBC(int, _commit, (int file), "fsync");
+NDW_LIBC(int, _dup, (int file), "dup");
+NDW_LIBC(int, _dup2, (int file, int other), "dup2");
+NDW_LIBC(int, _isatty, (int file), "isatty");
+NDW_LIBC(long long, _lseeki64, (int file, long long offset, int origin), "lseek");
+NDW_INLINE int _lseek(int file, int offset, int origin)
+{
+    return (int)lseek(file, offset, origin);
+}
+NDW_INLINE int _read(int file, void *buffer, unsigned count)
+{
+    return (int)read(file, buffer, count);
+}
+NDW_INLINE int _write(int file, const void *buffer, unsigned count)
+{
+    return (int)write(file, buffer, count);
+}
+NDW_INLINE long long _filelengthi64(int file)
+{
+    struct stat status;
+    return fstat(file, &status) == 0 ? status.st_size : -1;
+}
+NDW_INLINE int _filelength(int file)
+{
+    return (int)_filelengthi64(file);
+}
+NDW_INLINE errno_t _access_s(const char *path, int mode)
+{
+    return path == NULL ? EINVAL : access(path, mode) == 0 ? 0 : errno;
+}
+NDW_INLINE int _waccess(const wchar_t *path, int mode)
+{
+    char narrow[4097];
+    return ndw_narrow_path(path, narrow) ? access(narrow, mode) : -1;
+}
+NDW_INLINE int _wunlink(const wchar_t *path)
+{
+    char narrow[4097];
+    return ndw_narrow_path(path, narrow) ? unlink(narrow) : -1;
+}
+NDW_LIBC(int, ndw_truncate, (int file, long long size), "ftruncate");
+NDW_INLINE errno_t _chsize_s(int file, long long size)
+{
+    return ndw_truncate(file, size) == 0 ? 0 : errno;
+}
+NDW_INLINE int _chsize(int file, int size)
+{
+    return ndw_truncate(file, size);
+}
+NDW_INLINE long long _telli64(int file)
+{
+    return lseek(file, 0, SEEK_CUR);
+}
+NDW_INLINE int _tell(int file)
+{
+    return (int)_telli64(file);
+}
+NDW_INLINE int _eof(int file)
+{
+    const long long position = _telli64(file);
+    return position < 0 ? -1 : position >= _filelengthi64(file);
+}
+NDW_INLINE int _umask(int mode)
+{
+    return (int)umask((mode_t)mode);
+}
+NDW_INLINE errno_t _umask_s(int mode, int *former)
+{
+    if (former == NULL)
+        return EINVAL;
+    *former = _umask(mode);
+    return 0;
+}
+/* The share mode is ignored: other programs may open the file. */
+NDW_INLINE errno_t _sopen_s(int *file, const char *path, int flags, int share, int mode)
+{
+    (void)share;
+    if (file == NULL)
+        return EINVAL;
+    *file = path == NULL ? -1 : open(path, flags, mode);
+    return *file >= 0 ? 0 : path == NULL ? EINVAL : errno;
+}
+/* A handle of a descriptor's file, and back: a descriptor to which the handle's file belongs from then on. */
+NDW_API(intptr_t, _get_osfhandle, (int file));
+NDW_API(int, _open_osfhandle, (intptr_t handle, int flags));
+
+#define _A_NORMAL 0x00
+#define _A_RDONLY 0x01
+#define _A_HIDDEN 0x02
+#define _A_SYSTEM 0x04
+#define _A_SUBDIR 0x10
+#define _A_ARCH   0x20
+
+/* Searches. Times are those of time_t. */
+typedef unsigned _fsize_t;
+#define NDW_FIND_DATA(tag, sizeType, character)  \
+    struct tag {                                 \
+        unsigned attrib;                         \
+        long long time_create;                   \
+        long long time_access;                   \
+        long long time_write;                    \
+        sizeType size;                           \
+        character name[260];                     \
+    }
+NDW_FIND_DATA(_finddata64i32_t, _fsize_t, char);
+NDW_FIND_DATA(_wfinddata64i32_t, _fsize_t, wchar_t);
+NDW_FIND_DATA(__finddata64_t, long long, char);
+NDW_FIND_DATA(_wfinddata64_t, long long, wchar_t);
+#undef NDW_FIND_DATA
+#define _finddata_t     _finddata64i32_t
+#define _wfinddata_t    _wfinddata64i32_t
+#define _finddatai64_t  __finddata64_t
+#define _wfinddatai64_t _wfinddata64_t
+
+NDW_API(intptr_t, _findfirst64, (const char *name, struct __finddata64_t *found));
+NDW_API(int, _findnext64, (intptr_t search, struct __finddata64_t *found));
+NDW_API(intptr_t, _wfindfirst64, (const wchar_t *name, struct _wfinddata64_t *found));
+NDW_API(int, _wfindnext64, (intptr_t search, struct _wfinddata64_t *found));
+NDW_API(int, _findclose, (intptr_t search));
+
+/* The same with a size of 32 bits. */
+#define NDW_FIND_32(first, next, first64, next64, data, data64, character)               \
+    NDW_INLINE void ndw_##data(struct data *target, const struct data64 *found)          \
+    {                                                                                     \
+        target->attrib = found->attrib;                                                   \
+        target->time_create = found->time_create;                                         \
+        target->time_access = found->time_access;                                         \
+        target->time_write = found->time_write;                                           \
+        target->size = (_fsize_t)found->size;                                             \
+        __builtin_memcpy(target->name, found->name, sizeof target->name);                 \
+    }                                                                                     \
+    NDW_INLINE intptr_t first(const character *name, struct data *target)                 \
+    {                                                                                     \
+        struct data64 found;                                                              \
+        const intptr_t search = first64(name, target ? &found : (struct data64 *)0);      \
+        if (search != -1)                                                                 \
+            ndw_##data(target, &found);                                                   \
+        return search;                                                                    \
+    }                                                                                     \
+    NDW_INLINE int next(intptr_t search, struct data *target)                             \
+    {                                                                                     \
+        struct data64 found;                                                              \
+        const int result = next64(search, target ? &found : (struct data64 *)0);          \
+        if (result == 0)                                                                  \
+            ndw_##data(target, &found);                                                   \
+        return result;                                                                    \
+    }
+NDW_FIND_32(_findfirst, _findnext, _findfirst64, _findnext64, _finddata64i32_t, __finddata64_t, char)
+NDW_FIND_32(_wfindfirst, _wfindnext, _wfindfirst64, _wfindnext64, _wfinddata64i32_t, _wfinddata64_t, wchar_t)
+#undef NDW_FIND_32
+#define _findfirsti64  _findfirst64
+#define _findnexti64   _findnext64
+#define _wfindfirsti64 _wfindfirst64
+#define _wfindnexti64  _wfindnext64
+#define _findfirst64i32  _findfirst
+#define _findnext64i32   _findnext
+#define _wfindfirst64i32 _wfindfirst
+#define _wfindnext64i32  _wfindnext
+
+NDW_INLINE int _setmode(int file, int mode)
+{
+    (void)file, (void)mode;
+    return _O_BINARY;
+}
+
+#endif /* NDWIN_IO_CRT_H */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Microsoft's additions to <stdio.h>, and its printf family. Functions that the C library has as well are named ndw_...
+ * here; ../stdio.h redirects their names.
+ */
+#ifndef NDWIN_CRT_STDIO_H
+#define NDWIN_CRT_STDIO_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include "base.h"
+#include "wide_path.h"
+
+/* The library exports only the forms that take a va_list. */
+EXTERN_C_START
+int ndw_vprintf(const char *format, va_list arguments);
+int ndw_vfprintf(FILE *stream, const char *format, va_list arguments);
+int ndw_vsprintf(char *buffer, const char *format, va_list arguments);
+int ndw_vsnprintf(char *buffer, size_t size, const char *format, va_list arguments);
+int ndw_vwprintf(const wchar_t *format, va_list arguments);
+int ndw_vfwprintf(FILE *stream, const wchar_t *format, va_list arguments);
+int ndw_vswprintf(wchar_t *buffer, size_t size, const wchar_t *format, va_list arguments);
+int ndw__vsnprintf(char *buffer, size_t size, const char *format, va_list arguments);
+int ndw__vsnwprintf(wchar_t *buffer, size_t size, const wchar_t *format, va_list arguments);
+int ndw__vscprintf(const char *format, va_list arguments);
+int ndw__vscwprintf(const wchar_t *format, va_list arguments);
+int ndw_vsprintf_s(char *buffer, size_t size, const char *format, va_list arguments);
+int ndw_vswprintf_s(wchar_t *buffer, size_t size, const wchar_t *format, va_list arguments);
+int ndw__vsnprintf_s(char *buffer, size_t size, size_t count, const char *format, va_list arguments);
+int ndw__vsnwprintf_s(wchar_t *buffer, size_t size, size_t count, const wchar_t *format, va_list arguments);
+int ndw_fputws(const wchar_t *text, FILE *stream);
+int ndw_vsscanf_s(const char *text, const char *format, va_list arguments);
+int ndw_vswscanf_s(const wchar_t *text, const wchar_t *format, va_list arguments);
+int ndw_vfscanf_s(FILE *stream, const char *format, va_list arguments);
+int ndw_vfwscanf_s(FILE *stream, const wchar_t *format, va_list arguments);
+EXTERN_C_END
+
+#ifdef __cplusplus
+extern "C++" {
+#endif
+
+/* NDW_PRINTF(name, form with a va_list, (parameters), arguments) defines name(parameters, ...). */
+#define NDW_PRINTF(name, form, parameters, ...)            \
+    NDW_INLINE int name(NDW_EXPAND parameters, ...)        \
+    {                                                      \
+        va_list arguments;                                 \
+        va_start(arguments, format);                       \
+        const int result = form(__VA_ARGS__, arguments);   \
+        va_end(arguments);                                 \
+        return result;                                     \
+    }
+#define NDW_EXPAND(...) __VA_ARGS__
+
+NDW_PRINTF(ndw_printf, ndw_vprintf, (const char *format), format)
+NDW_PRINTF(ndw_fprintf, ndw_vfprintf, (FILE *stream, const char *format), stream, format)
+NDW_PRINTF(ndw_sprintf, ndw_vsprintf, (char *buffer, const char *format), buffer, format)
+NDW_PRINTF(ndw_snprintf, ndw_vsnprintf, (char *buffer, size_t size, const char *format), buffer, size, format)
+NDW_PRINTF(ndw_wprintf, ndw_vwprintf, (const wchar_t *format), format)
+NDW_PRINTF(ndw_fwprintf, ndw_vfwprintf, (FILE *stream, const wchar_t *format), stream, format)
+NDW_PRINTF(ndw_swprintf, ndw_vswprintf, (wchar_t *buffer, size_t size, const wchar_t *format), buffer, size, format)
+NDW_PRINTF(_snprintf, ndw__vsnprintf, (char *buffer, size_t size, const char *format), buffer, size, format)
+NDW_PRINTF(_snwprintf, ndw__vsnwprintf, (wchar_t *buffer, size_t size, const wchar_t *format), buffer, size, format)
+NDW_PRINTF(_scprintf, ndw__vscprintf, (const char *format), format)
+NDW_PRINTF(_scwprintf, ndw__vscwprintf, (const wchar_t *format), format)
+NDW_PRINTF(sprintf_s, ndw_vsprintf_s, (char *buffer, size_t size, const char *format), buffer, size, format)
+NDW_PRINTF(swprintf_s, ndw_vswprintf_s, (wchar_t *buffer, size_t size, const wchar_t *format), buffer, size, format)
+NDW_PRINTF(_snprintf_s, ndw__vsnprintf_s,
+           (char *buffer, size_t size, size_t count, const char *format), buffer, size, count, format)
+NDW_PRINTF(_snwprintf_s, ndw__vsnwprintf_s,
+           (wchar_t *buffer, size_t size, size_t count, const wchar_t *format), buffer, size, count, format)
+
+/* The argument after each text buffer is its size, an `unsigned`. */
+NDW_PRINTF(sscanf_s, ndw_vsscanf_s, (const char *text, const char *format), text, format)
+NDW_PRINTF(swscanf_s, ndw_vswscanf_s, (const wchar_t *text, const wchar_t *format), text, format)
+NDW_PRINTF(fscanf_s, ndw_vfscanf_s, (FILE *stream, const char *format), stream, format)
+NDW_PRINTF(fwscanf_s, ndw_vfwscanf_s, (FILE *stream, const wchar_t *format), stream, format)
+NDW_PRINTF(scanf_s, ndw_vfscanf_s, (const char *format), stdin, format)
+NDW_PRINTF(wscanf_s, ndw_vfwscanf_s, (const wchar_t *format), stdin, format)
+
+#undef NDW_PRINTF
+#undef NDW_EXPAND
+
+#define _vsnprintf    ndw__vsnprintf
+#define _vsnwprintf   ndw__vsnwprintf
+#define _vscprintf    ndw__vscprintf
+#define _vscwprintf   ndw__vscwprintf
+#define vsprintf_s    ndw_vsprintf_s
+#define vswprintf_s   ndw_vswprintf_s
+#define _vsnprintf_s  ndw__vsnprintf_s
+#define _vsnwprintf_s ndw__vsnwprintf_s
+#define vsscanf_s     ndw_vsscanf_s
+#define vswscanf_s    ndw_vswscanf_s
+#define vfscanf_s     ndw_vfscanf_s
+#define vfwscanf_s    ndw_vfwscanf_s
+#define vscanf_s(format, arguments)  ndw_vfscanf_s(stdin, format, arguments)
+#define vwscanf_s(format, arguments) ndw_vfwscanf_s(stdin, format, arguments)
+#define printf_s      ndw_printf
+#define fprintf_s     ndw_fprintf
+#define wprintf_s     ndw_wprintf
+#define fwprintf_s    ndw_fwprintf
+
+#ifdef __cplusplus
+/* Overloads that take the size from an array. */
+template <size_t N, typename... Arguments>
+inline int sprintf_s(char (&buffer)[N], const char *format, Arguments... arguments)
+{
+    return (sprintf_s)(static_cast<char *>(buffer), N, format, arguments...);
+}
+template <size_t N, typename... Arguments>
+inline int swprintf_s(wchar_t (&buffer)[N], const wchar_t *format, Arguments... arguments)
+{
+    return (swprintf_s)(static_cast<wchar_t *>(buffer), N, format, arguments...);
+}
+template <size_t N, typename... Arguments>
+inline int _snprintf_s(char (&buffer)[N], size_t count, const char *format, Arguments... arguments)
+{
+    return (_snprintf_s)(static_cast<char *>(buffer), N, count, format, arguments...);
+}
+template <size_t N, typename... Arguments>
+inline int _snwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, Arguments... arguments)
+{
+    return (_snwprintf_s)(static_cast<wchar_t *>(buffer), N, count, format, arguments...);
+}
+template <size_t N> inline int ndw_vsprintf_s(char (&buffer)[N], const char *format, va_list arguments)
+{
+    return ndw_vsprintf_s(buffer, N, format, arguments);
+}
+template <size_t N> inline int ndw_vswprintf_s(wchar_t (&buffer)[N], const wchar_t *format, va_list arguments)
+{
+    return ndw_vswprintf_s(buffer, N, format, arguments);
+}
+template <size_t N> inline int ndw__vsnprintf_s(char (&buffer)[N], size_t count, const char *format, va_list arguments)
+{
+    return ndw__vsnprintf_s(buffer, N, count, format, arguments);
+}
+template <size_t N>
+inline int ndw__vsnwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, va_list arguments)
+{
+    return ndw__vsnwprintf_s(buffer, N, count, format, arguments);
+}
+}
+#endif
+
+NDW_API(errno_t, fopen_s, (FILE **stream, const char *file, const char *mode));
+NDW_API(errno_t, freopen_s, (FILE **stream, const char *file, const char *mode, FILE *old));
+NDW_API(errno_t, _wfopen_s, (FILE **stream, const wchar_t *file, const wchar_t *mode));
+NDW_API(FILE *, _wfopen, (const wchar_t *file, const wchar_t *mode));
+NDW_API(FILE *, _wfreopen, (const wchar_t *file, const wchar_t *mode, FILE *stream));
+NDW_API(int, _fcloseall, (void));
+#define L_tmpnam_s 260
+#define TMP_MAX_S  2147483647
+NDW_API(errno_t, tmpnam_s, (char *name, size_t size));
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N> inline errno_t tmpnam_s(char (&name)[N])
+{
+    return tmpnam_s(name, N);
+}
+}
+#endif
+#define vprintf_s     ndw_vprintf
+#define vfprintf_s    ndw_vfprintf
+#define vwprintf_s    ndw_vwprintf
+#define vfwprintf_s   ndw_vfwprintf
+NDW_LIBC(FILE *, _fdopen, (int file, const char *mode), "fdopen");
+NDW_LIBC(int, _unlink, (const char *path), "unlink");
+/* Files are not locked by their share modes. */
+NDW_INLINE FILE *_fsopen(const char *file, const char *mode, int share)
+{
+    return (void)share, fopen(file, mode);
+}
+NDW_INLINE int _flushall(void) { return fflush(NULL); }
+NDW_INLINE errno_t tmpfile_s(FILE **file)
+{
+    if (!file)
+        return EINVAL;
+    *file = tmpfile();
+    return *file ? 0 : errno;
+}
+NDW_INLINE char *gets_s(char *buffer, size_t size)
+{
+    size_t length = 0;
+    int c;
+    if (!buffer || size == 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    while ((c = getchar()) != EOF && c != '\n') {
+        if (length + 1 >= size) {
+            errno = ERANGE;
+            buffer[0] = 0;
+            return NULL;
+        }
+        buffer[length++] = (char)c;
+    }
+    buffer[length] = 0;
+    return c == EOF && length == 0 ? NULL : buffer;
+}
+NDW_INLINE int _wremove(const wchar_t *path)
+{
+    char narrow[4097];
+    return ndw_narrow_path(path, narrow) ? remove(narrow) : -1;
+}
+NDW_INLINE int _wrename(const wchar_t *from, const wchar_t *to)
+{
+    char old_path[4097], new_path[4097];
+    return ndw_narrow_path(from, old_path) && ndw_narrow_path(to, new_path) ? rename(old_path, new_path) : -1;
+}
+NDW_LIBC(int, _fileno, (FILE *stream), "fileno");
+NDW_LIBC(int, _fseeki64, (FILE *stream, long long offset, int origin), "fseek");
+NDW_LIBC(long long, _ftelli64, (FILE *stream), "ftell");
+NDW_LIBC(FILE *, _popen, (const char *command, const char *mode), "popen");
+NDW_LIBC(int, _pclose, (FILE *stream), "pclose");
+
+#endif /* NDWIN_CRT_STDIO_H */

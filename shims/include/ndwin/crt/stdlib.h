@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Microsoft's additions to <stdlib.h>: numbers as text, the environment, byte order, paths. */
+#ifndef NDWIN_CRT_STDLIB_H
+#define NDWIN_CRT_STDLIB_H
+
+#include <errno.h>
+#include "base.h"
+
+#define _MAX_PATH  260
+#define _MAX_DRIVE 3
+#define _MAX_DIR   256
+#define _MAX_FNAME 256
+#define _MAX_EXT   256
+#define _MAX_ENV   32767
+
+#ifdef __cplusplus
+extern "C++" {
+namespace ndwin {
+template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
+}
+}
+#define _countof(array) (sizeof(ndwin::countof_helper(array)))
+#else
+#define _countof(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+#define __min(a, b) ((a) < (b) ? (a) : (b))
+#define __max(a, b) ((a) > (b) ? (a) : (b))
+
+NDW_API(int, _wtoi, (const wchar_t *text));
+NDW_API(int, _wtol, (const wchar_t *text));
+NDW_API(long long, _wtoi64, (const wchar_t *text));
+NDW_API(wchar_t *, _itow, (int value, wchar_t *buffer, int radix));
+NDW_API(errno_t, _itow_s, (int value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _itoa_s, (int value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _ultow_s, (unsigned value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _ultoa_s, (unsigned value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _i64tow_s, (long long value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _i64toa_s, (long long value, char *buffer, size_t size, int radix));
+NDW_API(errno_t, _ui64tow_s, (unsigned long long value, wchar_t *buffer, size_t size, int radix));
+NDW_API(errno_t, _ui64toa_s, (unsigned long long value, char *buffer, size_t size, int radix));
+#define _ltow_s _itow_s
+#define _ltoa_s _itoa_s
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N> inline errno_t _itow_s(int value, wchar_t (&buffer)[N], int radix)
+{
+    return _itow_s(value, buffer, N, radix);
+}
+template <size_t N> inline errno_t _itoa_s(int value, char (&buffer)[N], int radix)
+{
+    return _itoa_s(value, buffer, N, radix);
+}
+}
+#endif
+/* The buffer has room for all digits, the sign and a NUL. */
+#define NDW_DIGITS(name, bounded, type, character, room)                    \
+    NDW_INLINE character *name(type value, character *buffer, int radix)    \
+    {                                                                       \
+        bounded(value, buffer, room, radix);                                \
+        return buffer;                                                      \
+    }
+NDW_DIGITS(_itoa, _itoa_s, int, char, 34)
+NDW_DIGITS(_ltoa, _itoa_s, int, char, 34)
+NDW_DIGITS(_ultoa, _ultoa_s, unsigned, char, 34)
+NDW_DIGITS(_i64toa, _i64toa_s, long long, char, 66)
+NDW_DIGITS(_ui64toa, _ui64toa_s, unsigned long long, char, 66)
+NDW_DIGITS(_ltow, _itow_s, int, wchar_t, 34)
+NDW_DIGITS(_ultow, _ultow_s, unsigned, wchar_t, 34)
+NDW_DIGITS(_i64tow, _i64tow_s, long long, wchar_t, 66)
+NDW_DIGITS(_ui64tow, _ui64tow_s, unsigned long long, wchar_t, 66)
+#undef NDW_DIGITS
+NDW_INLINE long long _abs64(long long value) { return value < 0 ? -value : value; }
+
+/* The context comes first here, last in the C library's. */
+struct ndw_comparison {
+    int (*compare)(void *context, const void *a, const void *b);
+    void *context;
+};
+NDW_INLINE int ndw_compare(const void *a, const void *b, void *comparison)
+{
+    const struct ndw_comparison *const by = (const struct ndw_comparison *)comparison;
+    return by->compare(by->context, a, b);
+}
+NDW_LIBC(void, ndw_qsort,
+    (void *first, size_t count, size_t size, int (*compare)(const void *a, const void *b, void *context), void *context), "qsort_r");
+NDW_INLINE void qsort_s(
+    void *first, size_t count, size_t size, int (*compare)(void *context, const void *a, const void *b), void *context)
+{
+    struct ndw_comparison by;
+    if ((first == NULL && count > 0) || size == 0 || compare == NULL) {
+        errno = EINVAL;
+        return;
+    }
+    by.compare = compare;
+    by.context = context;
+    ndw_qsort(first, count, size, ndw_compare, &by);
+}
+#if !defined(__cplusplus) && !defined(NOMINMAX)
+#ifndef min
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#endif
+#ifndef max
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
+#endif
+NDW_LIBC(long long, _atoi64, (const char *text), "atoll");
+NDW_LIBC(long long, _strtoi64, (const char *text, char **end, int radix), "strtoll");
+NDW_LIBC(unsigned long long, _strtoui64, (const char *text, char **end, int radix), "strtoull");
+NDW_LIBC(long long, _wcstoi64, (const wchar_t *text, wchar_t **end, int radix), "wcstoll");
+NDW_LIBC(unsigned long long, _wcstoui64, (const wchar_t *text, wchar_t **end, int radix), "wcstoull");
+
+NDW_API(errno_t, _dupenv_s, (char **buffer, size_t *size, const char *name));
+NDW_API(errno_t, getenv_s, (size_t *needed, char *buffer, size_t size, const char *name));
+NDW_API(errno_t, _putenv_s, (const char *name, const char *value));
+NDW_API(errno_t, _wdupenv_s, (wchar_t **buffer, size_t *size, const wchar_t *name));
+NDW_API(errno_t, _wgetenv_s, (size_t *needed, wchar_t *buffer, size_t size, const wchar_t *name));
+NDW_API(errno_t, _wputenv_s, (const wchar_t *name, const wchar_t *value));
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N> inline errno_t getenv_s(size_t *needed, char (&buffer)[N], const char *name)
+{
+    return getenv_s(needed, buffer, N, name);
+}
+template <size_t N> inline errno_t _wgetenv_s(size_t *needed, wchar_t (&buffer)[N], const wchar_t *name)
+{
+    return _wgetenv_s(needed, buffer, N, name);
+}
+}
+#endif
+
+/* "name=value"; without a value the variable is removed. */
+NDW_INLINE int _putenv(const char *assignment)
+{
+    char name[256];
+    size_t length = 0;
+    if (assignment)
+        for (; assignment[length] && assignment[length] != '='; length++) {}
+    if (length == 0 || length >= sizeof name || assignment[length] != '=') {
+        errno = EINVAL;
+        return -1;
+    }
+    __builtin_memcpy(name, assignment, length);
+    name[length] = 0;
+    return _putenv_s(name, assignment + length + 1) ? -1 : 0;
+}
+/* A random number from 0 to UINT_MAX. */
+NDW_API(errno_t, rand_s, (unsigned *number));
+
+NDW_API(errno_t, mbstowcs_s, (size_t *converted, wchar_t *target, size_t size, const char *source, size_t count));
+NDW_API(errno_t, wcstombs_s, (size_t *converted, char *target, size_t size, const wchar_t *source, size_t count));
+NDW_API(errno_t, wctomb_s, (int *length, char *target, size_t size, wchar_t character));
+
+NDW_API(errno_t, _splitpath_s,
+    (const char *path, char *drive, size_t driveSize, char *folder, size_t folderSize, char *name, size_t nameSize,
+     char *extension, size_t extensionSize));
+NDW_API(errno_t, _wsplitpath_s,
+    (const wchar_t *path, wchar_t *drive, size_t driveSize, wchar_t *folder, size_t folderSize, wchar_t *name,
+     size_t nameSize, wchar_t *extension, size_t extensionSize));
+NDW_API(errno_t, _makepath_s,
+    (char *path, size_t size, const char *drive, const char *folder, const char *name, const char *extension));
+NDW_API(errno_t, _wmakepath_s,
+    (wchar_t *path, size_t size, const wchar_t *drive, const wchar_t *folder, const wchar_t *name,
+     const wchar_t *extension));
+NDW_API(char *, _fullpath, (char *buffer, const char *path, size_t size));
+NDW_API(wchar_t *, _wfullpath, (wchar_t *buffer, const wchar_t *path, size_t size));
+
+/* The forms without sizes of the buffers. */
+NDW_INLINE void _splitpath(const char *path, char *drive, char *folder, char *name, char *extension)
+{
+    _splitpath_s(path, drive, drive ? _MAX_DRIVE : 0, folder, folder ? _MAX_DIR : 0, name, name ? _MAX_FNAME : 0,
+                 extension, extension ? _MAX_EXT : 0);
+}
+NDW_INLINE void _wsplitpath(const wchar_t *path, wchar_t *drive, wchar_t *folder, wchar_t *name, wchar_t *extension)
+{
+    _wsplitpath_s(path, drive, drive ? _MAX_DRIVE : 0, folder, folder ? _MAX_DIR : 0, name, name ? _MAX_FNAME : 0,
+                  extension, extension ? _MAX_EXT : 0);
+}
+NDW_INLINE void _makepath(char *path, const char *drive, const char *folder, const char *name, const char *extension)
+{
+    _makepath_s(path, _MAX_PATH, drive, folder, name, extension);
+}
+NDW_INLINE void _wmakepath(wchar_t *path, const wchar_t *drive, const wchar_t *folder, const wchar_t *name,
+                           const wchar_t *extension)
+{
+    _wmakepath_s(path, _MAX_PATH, drive, folder, name, extension);
+}
+#ifdef __cplusplus
+extern "C++" {
+template <size_t D, size_t F, size_t N, size_t E>
+inline errno_t _splitpath_s(const char *path, char (&drive)[D], char (&folder)[F], char (&name)[N], char (&extension)[E])
+{
+    return _splitpath_s(path, drive, D, folder, F, name, N, extension, E);
+}
+template <size_t D, size_t F, size_t N, size_t E>
+inline errno_t _wsplitpath_s(const wchar_t *path, wchar_t (&drive)[D], wchar_t (&folder)[F], wchar_t (&name)[N],
+                             wchar_t (&extension)[E])
+{
+    return _wsplitpath_s(path, drive, D, folder, F, name, N, extension, E);
+}
+template <size_t P>
+inline errno_t _makepath_s(char (&path)[P], const char *drive, const char *folder, const char *name, const char *extension)
+{
+    return _makepath_s(path, P, drive, folder, name, extension);
+}
+template <size_t P>
+inline errno_t _wmakepath_s(wchar_t (&path)[P], const wchar_t *drive, const wchar_t *folder, const wchar_t *name,
+                            const wchar_t *extension)
+{
+    return _wmakepath_s(path, P, drive, folder, name, extension);
+}
+template <size_t N>
+inline errno_t mbstowcs_s(size_t *converted, wchar_t (&target)[N], const char *source, size_t count)
+{
+    return mbstowcs_s(converted, target, N, source, count);
+}
+template <size_t N>
+inline errno_t wcstombs_s(size_t *converted, char (&target)[N], const wchar_t *source, size_t count)
+{
+    return wcstombs_s(converted, target, N, source, count);
+}
+}
+#endif
+
+NDW_INLINE errno_t _get_errno(int *value)
+{
+    *value = errno;
+    return 0;
+}
+NDW_INLINE errno_t _set_errno(int value)
+{
+    return errno = value, 0;
+}
+
+#define _byteswap_ushort(value)         __builtin_bswap16(value)
+#define _byteswap_ulong(value)          __builtin_bswap32(value)
+#define _byteswap_uint64(value)         __builtin_bswap64(value)
+
+/* <x86intrin.h> has some of these as macros. */
+NDW_INLINE unsigned ndw_rotl(unsigned value, int by)
+{
+    return value << (by & 31) | value >> (-by & 31);
+}
+NDW_INLINE unsigned ndw_rotr(unsigned value, int by)
+{
+    return value >> (by & 31) | value << (-by & 31);
+}
+#ifndef _rotl
+#define _rotl(value, by) ndw_rotl((value), (by))
+#endif
+#ifndef _rotr
+#define _rotr(value, by) ndw_rotr((value), (by))
+#endif
+NDW_INLINE unsigned long long _rotl64(unsigned long long value, int by)
+{
+    return value << (by & 63) | value >> (-by & 63);
+}
+NDW_INLINE unsigned long long _rotr64(unsigned long long value, int by)
+{
+    return value >> (by & 63) | value << (-by & 63);
+}
+
+#endif /* NDWIN_CRT_STDLIB_H */

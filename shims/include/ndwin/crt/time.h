@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Microsoft's additions to <time.h>. */
+#ifndef NDWIN_CRT_TIME_H
+#define NDWIN_CRT_TIME_H
+
+#include "base.h"
+
+struct tm;
+typedef long long __time64_t;
+NDW_API(errno_t, localtime_s, (struct tm *result, const time_t *time));
+NDW_API(errno_t, gmtime_s, (struct tm *result, const time_t *time));
+NDW_API(errno_t, asctime_s, (char *buffer, size_t size, const struct tm *time));
+NDW_API(errno_t, ctime_s, (char *buffer, size_t size, const time_t *time));
+NDW_LIBC(time_t, _mkgmtime, (struct tm *time), "timegm");
+NDW_LIBC(__time64_t, _time64, (__time64_t *time), "time");
+NDW_LIBC(__time64_t, _mktime64, (struct tm *time), "mktime");
+NDW_LIBC(__time64_t, _mkgmtime64, (struct tm *time), "timegm");
+NDW_LIBC(errno_t, _localtime64_s, (struct tm *result, const __time64_t *time), "ndw_localtime_s");
+NDW_LIBC(errno_t, _gmtime64_s, (struct tm *result, const __time64_t *time), "ndw_gmtime_s");
+NDW_LIBC(struct tm *, _localtime64, (const __time64_t *time), "localtime");
+NDW_LIBC(struct tm *, _gmtime64, (const __time64_t *time), "gmtime");
+NDW_LIBC(char *, _ctime64, (const __time64_t *time), "ctime");
+NDW_LIBC(errno_t, _ctime64_s, (char *buffer, size_t size, const __time64_t *time), "ndw_ctime_s");
+NDW_INLINE double _difftime64(__time64_t end, __time64_t begin) { return (double)(end - begin); }
+#define _timezone __timezone
+#define _daylight __daylight
+#define _tzname   __tzname
+/* Seconds, to a `long` of either width. */
+NDW_INLINE errno_t _get_timezone(long *seconds)
+{
+    if (!seconds)
+        return 22; /* EINVAL */
+    return *seconds = __timezone, 0;
+}
+NDW_LIBC(void, _tzset, (void), "tzset");
+
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N> inline errno_t asctime_s(char (&buffer)[N], const struct tm *time)
+{
+    return asctime_s(buffer, N, time);
+}
+template <size_t N> inline errno_t ctime_s(char (&buffer)[N], const time_t *time)
+{
+    return ctime_s(buffer, N, time);
+}
+}
+#endif
+
+#endif /* NDWIN_CRT_TIME_H */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * MSVC's intrinsics that <windows.h> declares as well: barriers, bit scans. They are functions, not macros, since programs
+ * declare them again and name them in `#pragma intrinsic`.
+ */
+#ifndef NDWIN_INTRIN_H
+#define NDWIN_INTRIN_H
+
+#include "interlocked.h"
+
+#ifdef __cplusplus
+#define NDW_INTRINSIC extern "C" inline __attribute__((always_inline, visibility("hidden")))
+#else
+#define NDW_INTRINSIC extern inline __attribute__((gnu_inline, always_inline))
+#endif
+
+/* With -fms-extensions most of these are builtins of clang, which cannot be redeclared. */
+#if defined(__clang__)
+#if __has_builtin(_ReadBarrier)
+#define NDW_BUILTIN_INTRINSICS 1
+#endif
+#endif
+
+#ifndef NDW_BUILTIN_INTRINSICS
+/* Compiler barriers. */
+NDW_INTRINSIC void _ReadWriteBarrier(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+NDW_INTRINSIC void _ReadBarrier(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+NDW_INTRINSIC void _WriteBarrier(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+#endif
+
+/*
+ * Bit scans. On Windows `unsigned long` has 32 bits, so the index may be a ULONG or an `unsigned long` here, and only the
+ * low 32 bits of the mask are used.
+ */
+NDW_INTRINSIC unsigned char ndw_bit_scan_forward(unsigned *index, unsigned mask)
+{
+    if (mask)
+        *index = (unsigned)__builtin_ctz(mask);
+    return mask != 0;
+}
+NDW_INTRINSIC unsigned char ndw_bit_scan_reverse(unsigned *index, unsigned mask)
+{
+    if (mask)
+        *index = 31 ^ (unsigned)__builtin_clz(mask);
+    return mask != 0;
+}
+NDW_INTRINSIC unsigned char ndw_bit_scan_forward64(unsigned *index, unsigned long long mask)
+{
+    if (mask)
+        *index = (unsigned)__builtin_ctzll(mask);
+    return mask != 0;
+}
+NDW_INTRINSIC unsigned char ndw_bit_scan_reverse64(unsigned *index, unsigned long long mask)
+{
+    if (mask)
+        *index = 63 ^ (unsigned)__builtin_clzll(mask);
+    return mask != 0;
+}
+#if defined(__cplusplus) && !defined(NDW_BUILTIN_INTRINSICS)
+#define NDW_BIT_SCAN(name, scan, mask_type)                                  \
+    NDW_INTRINSIC unsigned char name(unsigned long *index, mask_type mask)   \
+    {                                                                        \
+        unsigned position;                                                   \
+        if (!scan(&position, static_cast<mask_type>(mask)))                  \
+            return 0;                                                        \
+        *index = position;                                                   \
+        return 1;                                                            \
+    }                                                                        \
+    extern "C++" inline unsigned char name(unsigned *index, mask_type mask)  \
+    {                                                                        \
+        return scan(index, mask);                                            \
+    }
+NDW_BIT_SCAN(_BitScanForward, ndw_bit_scan_forward, unsigned)
+NDW_BIT_SCAN(_BitScanReverse, ndw_bit_scan_reverse, unsigned)
+NDW_BIT_SCAN(_BitScanForward64, ndw_bit_scan_forward64, unsigned long long)
+NDW_BIT_SCAN(_BitScanReverse64, ndw_bit_scan_reverse64, unsigned long long)
+#undef NDW_BIT_SCAN
+#else
+#define NDW_BIT_SCAN_ANY(scan, index, mask)                                  \
+    (__extension__({                                                         \
+        unsigned ndw_position;                                               \
+        const unsigned char ndw_found = scan(&ndw_position, (mask));         \
+        if (ndw_found)                                                       \
+            *(index) = ndw_position;                                         \
+        ndw_found;                                                           \
+    }))
+#define _BitScanForward(index, mask)   NDW_BIT_SCAN_ANY(ndw_bit_scan_forward, (index), (unsigned)(mask))
+#define _BitScanReverse(index, mask)   NDW_BIT_SCAN_ANY(ndw_bit_scan_reverse, (index), (unsigned)(mask))
+#define _BitScanForward64(index, mask) NDW_BIT_SCAN_ANY(ndw_bit_scan_forward64, (index), (mask))
+#define _BitScanReverse64(index, mask) NDW_BIT_SCAN_ANY(ndw_bit_scan_reverse64, (index), (mask))
+#endif
+#define BitScanForward   _BitScanForward
+#define BitScanReverse   _BitScanReverse
+#define BitScanForward64 _BitScanForward64
+#define BitScanReverse64 _BitScanReverse64
+
+#if defined(__x86_64__)
+#define ReadTimeStampCounter() __builtin_ia32_rdtsc()
+#endif
+
+#endif /* NDWIN_INTRIN_H */

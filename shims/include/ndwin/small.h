@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Functions of Windows that are a few lines on top of others. Included by <windows.h>, behind what they are made of. */
+#ifndef NDWIN_SMALL_H
+#define NDWIN_SMALL_H
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <wctype.h>
+#include "crt/stdlib.h"
+#include "file.h"
+#include "memory.h"
+#include "strings.h"
+#include "sync.h"
+#include "system.h"
+#include "thread.h"
+
+/* Narrow text is UTF-8. */
+typedef struct _cpinfo {
+    UINT MaxCharSize;
+    BYTE DefaultChar[2];
+    BYTE LeadByte[12];
+} CPINFO, *LPCPINFO;
+NDW_INLINE UINT GetACP(void) { return CP_UTF8; }
+NDW_INLINE UINT GetOEMCP(void) { return CP_UTF8; }
+NDW_INLINE BOOL IsDBCSLeadByte(BYTE byte) { return (void)byte, FALSE; }
+NDW_INLINE BOOL GetCPInfo(UINT page, LPCPINFO info)
+{
+    if ((page != CP_UTF8 && page != CP_ACP && page != CP_OEMCP) || info == NULL) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    memset(info, 0, sizeof *info);
+    info->MaxCharSize = 4;
+    info->DefaultChar[0] = '?';
+    return TRUE;
+}
+
+/* Instead of a pointer they take a single character, and return it converted. Letters are folded as the C library's locale says. */
+#define NDW_FOLD(name, character, fold)                                        \
+    NDW_INLINE character *name(character *text)                                \
+    {                                                                          \
+        character *at = text;                                                  \
+        if (((ULONG_PTR)text & ~(ULONG_PTR)0x1FFFFF) == 0)                      \
+            return (character *)(ULONG_PTR)fold((ULONG_PTR)text);              \
+        for (; *at; at++)                                                      \
+            *at = (character)fold((ULONG_PTR)*at);                             \
+        return text;                                                           \
+    }
+NDW_INLINE ULONG_PTR ndw_upper(ULONG_PTR c) { return c < 0x80 ? (ULONG_PTR)toupper((int)c) : c; }
+NDW_INLINE ULONG_PTR ndw_lower(ULONG_PTR c) { return c < 0x80 ? (ULONG_PTR)tolower((int)c) : c; }
+NDW_INLINE ULONG_PTR ndw_wide_upper(ULONG_PTR c) { return towupper((wint_t)c); }
+NDW_INLINE ULONG_PTR ndw_wide_lower(ULONG_PTR c) { return towlower((wint_t)c); }
+NDW_FOLD(CharUpperA, CHAR, ndw_upper)
+NDW_FOLD(CharLowerA, CHAR, ndw_lower)
+NDW_FOLD(CharUpperW, WCHAR, ndw_wide_upper)
+NDW_FOLD(CharLowerW, WCHAR, ndw_wide_lower)
+#undef NDW_FOLD
+NDW_INLINE DWORD CharUpperBuffW(LPWSTR text, DWORD length)
+{
+    DWORD i;
+    for (i = 0; i < length; i++)
+        text[i] = (WCHAR)ndw_wide_upper((ULONG_PTR)text[i]);
+    return length;
+}
+NDW_INLINE DWORD CharLowerBuffW(LPWSTR text, DWORD length)
+{
+    DWORD i;
+    for (i = 0; i < length; i++)
+        text[i] = (WCHAR)ndw_wide_lower((ULONG_PTR)text[i]);
+    return length;
+}
+/* The next and the previous character. At the end or the beginning of the text the pointer stays where it is. */
+NDW_INLINE LPWSTR CharNextW(LPCWSTR text) { return (LPWSTR)(ULONG_PTR)(*text ? text + 1 : text); }
+NDW_INLINE LPWSTR CharPrevW(LPCWSTR start, LPCWSTR text) { return (LPWSTR)(ULONG_PTR)(text > start ? text - 1 : start); }
+NDW_INLINE LPSTR CharNextA(LPCSTR text)
+{
+    if (*text)
+        for (text++; ((BYTE)*text & 0xC0) == 0x80; text++) {}
+    return (LPSTR)(ULONG_PTR)text;
+}
+NDW_INLINE LPSTR CharPrevA(LPCSTR start, LPCSTR text)
+{
+    if (text > start)
+        for (text--; text > start && ((BYTE)*text & 0xC0) == 0x80; text--) {}
+    return (LPSTR)(ULONG_PTR)text;
+}
+
+/* The answer may be out of date as soon as it is returned: another thread may have mapped or unmapped the memory. */
+NDW_INLINE BOOL ndw_is_bad(const VOID *start, UINT_PTR size, DWORD rights)
+{
+    const BYTE *at = (const BYTE *)start;
+    const BYTE *const end = at + size;
+    if (size == 0)
+        return FALSE;
+    if (end < at)
+        return TRUE;
+    while (at < end) {
+        MEMORY_BASIC_INFORMATION found;
+        if (VirtualQuery(at, &found, sizeof found) == 0 || found.State != MEM_COMMIT || !(found.Protect & rights) ||
+            (found.Protect & PAGE_GUARD))
+            return TRUE;
+        at = (const BYTE *)found.BaseAddress + found.RegionSize;
+    }
+    return FALSE;
+}
+NDW_INLINE BOOL IsBadReadPtr(const VOID *start, UINT_PTR size)
+{
+    return ndw_is_bad(start, size, PAGE_READONLY | PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READ |
+                                       PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY);
+}
+NDW_INLINE BOOL IsBadWritePtr(LPVOID start, UINT_PTR size)
+{
+    return ndw_is_bad(start, size, PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY);
+}
+
+/* Returns the length of the path: without its NUL, or with it if the buffer is too small. The file need not exist. */
+#define NDW_FULL_PATH(name, character, fullpath)                                                      \
+    NDW_INLINE DWORD name(const character *file, DWORD size, character *buffer, character **part)     \
+    {                                                                                                 \
+        DWORD length = 0, i;                                                                          \
+        character *const path = file && *file ? fullpath(NULL, file, 0) : NULL;                       \
+        if (path == NULL) {                                                                           \
+            SetLastError(file && *file ? ERROR_INVALID_NAME : ERROR_INVALID_PARAMETER);               \
+            return 0;                                                                                 \
+        }                                                                                             \
+        while (path[length])                                                                          \
+            length++;                                                                                 \
+        if (length >= size || buffer == NULL) {                                                       \
+            free(path);                                                                               \
+            return length + 1;                                                                        \
+        }                                                                                             \
+        memcpy(buffer, path, (length + 1) * sizeof *path);                                            \
+        free(path);                                                                                   \
+        if (part != NULL) {                                                                           \
+            *part = NULL;                                                                             \
+            for (i = length; i > 0 && buffer[i - 1] != '/'; i--) {}                                   \
+            if (i < length)                                                                           \
+                *part = buffer + i;                                                                   \
+        }                                                                                             \
+        return length;                                                                                \
+    }
+NDW_FULL_PATH(GetFullPathNameA, CHAR, _fullpath)
+NDW_FULL_PATH(GetFullPathNameW, WCHAR, _wfullpath)
+#undef NDW_FULL_PATH
+
+NDW_LIBC(int, ndw_backtrace, (void **frames, int most), "backtrace");
+NDW_INLINE USHORT RtlCaptureStackBackTrace(DWORD skip, DWORD count, PVOID *frames, PDWORD hash)
+{
+    void *found[128];
+    DWORD i, sum = 0;
+    /* This function's own frame is left out, too, unless it was inlined. */
+    const int all = ndw_backtrace(found, 128);
+    const DWORD there = (DWORD)(all < 0 ? 0 : all);
+    for (i = 0; i < count && i + skip < there; i++) {
+        frames[i] = found[i + skip];
+        sum += PtrToUlong(frames[i]);
+    }
+    if (hash != NULL)
+        *hash = sum;
+    return (USHORT)i;
+}
+#define CaptureStackBackTrace RtlCaptureStackBackTrace
+
+NDW_INLINE __attribute__((noreturn)) VOID FreeLibraryAndExitThread(HMODULE module, DWORD code)
+{
+    FreeLibrary(module);
+    ExitThread(code);
+    __builtin_unreachable();
+}
+
+/* There are no window messages: these wait for the objects only. */
+#define MWMO_WAITALL        0x0001
+#define MWMO_ALERTABLE      0x0002
+#define MWMO_INPUTAVAILABLE 0x0004
+#define QS_ALLINPUT         0x1CFF
+#define QS_ALLEVENTS        0x1CBF
+NDW_INLINE DWORD MsgWaitForMultipleObjectsEx(DWORD count, const HANDLE *handles, DWORD milliseconds, DWORD wake, DWORD flags)
+{
+    (void)wake;
+    if (flags & ~(DWORD)(MWMO_WAITALL | MWMO_ALERTABLE | MWMO_INPUTAVAILABLE)) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return WAIT_FAILED;
+    }
+    if (count == 0)
+        return SleepEx(milliseconds, (flags & MWMO_ALERTABLE) != 0) ? WAIT_IO_COMPLETION : WAIT_TIMEOUT;
+    return WaitForMultipleObjectsEx(count, handles, (flags & MWMO_WAITALL) != 0, milliseconds, (flags & MWMO_ALERTABLE) != 0);
+}
+NDW_INLINE DWORD MsgWaitForMultipleObjects(DWORD count, const HANDLE *handles, BOOL all, DWORD milliseconds, DWORD wake)
+{
+    return MsgWaitForMultipleObjectsEx(count, handles, milliseconds, wake, all ? MWMO_WAITALL : 0);
+}
+
+NDW_LIBC(long, ndw_syscall, (long number, ...), "syscall");
+NDW_LIBC(int, ndw_advise, (void *start, size_t size, int advice), "posix_madvise");
+/* The node is preferred, not required: if it has no memory, another one gives it. */
+NDW_INLINE BOOL ndw_prefer_node(LPVOID start, SIZE_T size, DWORD node)
+{
+    const unsigned long nodes = node < 64 ? 1ul << node : 0;
+    if (node == (DWORD)-1) /* NUMA_NO_PREFERRED_NODE */
+        return TRUE;
+    if (node >= 64) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    ndw_syscall(SYS_mbind, start, size, 1 /* MPOL_PREFERRED */, &nodes, 65ul, 0u);
+    return TRUE;
+}
+NDW_INLINE LPVOID VirtualAllocExNuma(HANDLE process, LPVOID at, SIZE_T size, DWORD type, DWORD protection, DWORD node)
+{
+    LPVOID start;
+    if (process != GetCurrentProcess()) {
+        SetLastError(ERROR_INVALID_HANDLE);
+        return NULL;
+    }
+    if (node >= 64 && node != (DWORD)-1) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return NULL;
+    }
+    start = VirtualAlloc(at, size, type, protection);
+    if (start != NULL)
+        ndw_prefer_node(start, size, node);
+    return start;
+}
+NDW_INLINE HANDLE CreateFileMappingNumaA(
+    HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCSTR name, DWORD node)
+{
+    return (void)node, CreateFileMappingA(file, security, protection, high, low, name);
+}
+NDW_INLINE HANDLE CreateFileMappingNumaW(
+    HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCWSTR name, DWORD node)
+{
+    return (void)node, CreateFileMappingW(file, security, protection, high, low, name);
+}
+NDW_INLINE LPVOID MapViewOfFileExNuma(HANDLE mapping, DWORD access, DWORD high, DWORD low, SIZE_T size, LPVOID at, DWORD node)
+{
+    return (void)node, MapViewOfFileEx(mapping, access, high, low, size, at);
+}
+typedef struct _WIN32_MEMORY_RANGE_ENTRY {
+    PVOID VirtualAddress;
+    SIZE_T NumberOfBytes;
+} WIN32_MEMORY_RANGE_ENTRY, *PWIN32_MEMORY_RANGE_ENTRY;
+NDW_INLINE BOOL PrefetchVirtualMemory(HANDLE process, ULONG_PTR count, PWIN32_MEMORY_RANGE_ENTRY ranges, ULONG flags)
+{
+    const ULONG_PTR page = 4095;
+    ULONG_PTR i;
+    if (process != GetCurrentProcess()) {
+        SetLastError(ERROR_INVALID_HANDLE);
+        return FALSE;
+    }
+    if (count == 0 || ranges == NULL || flags != 0) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    /* A hint, which may fail without harm. */
+    for (i = 0; i < count; i++) {
+        const ULONG_PTR start = (ULONG_PTR)ranges[i].VirtualAddress & ~page;
+        ndw_advise((void *)start, (ULONG_PTR)ranges[i].VirtualAddress + ranges[i].NumberOfBytes - start, 3 /* WILLNEED */);
+    }
+    return TRUE;
+}
+
+#ifdef UNICODE
+#define CharUpper       CharUpperW
+#define CharLower       CharLowerW
+#define CharNext        CharNextW
+#define CharPrev        CharPrevW
+#define CharUpperBuff   CharUpperBuffW
+#define CharLowerBuff   CharLowerBuffW
+#define GetFullPathName GetFullPathNameW
+#define CreateFileMappingNuma CreateFileMappingNumaW
+#else
+#define CharUpper       CharUpperA
+#define CharLower       CharLowerA
+#define CharNext        CharNextA
+#define CharPrev        CharPrevA
+#define GetFullPathName GetFullPathNameA
+#define CreateFileMappingNuma CreateFileMappingNumaA
+#endif
+
+#endif /* NDWIN_SMALL_H */

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <rpcndr.h>: identifiers only. */
+#include "windows.h"
+#include "ndwin/uuid.h"

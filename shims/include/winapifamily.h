@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <winapifamily.h>: desktop programs. */
+#ifndef NDWIN_WINAPIFAMILY_H
+#define NDWIN_WINAPIFAMILY_H
+
+#define WINAPI_FAMILY_PC_APP      2
+#define WINAPI_FAMILY_PHONE_APP   3
+#define WINAPI_FAMILY_SYSTEM      4
+#define WINAPI_FAMILY_SERVER      5
+#define WINAPI_FAMILY_GAMES       6
+#define WINAPI_FAMILY_DESKTOP_APP 100
+#define WINAPI_FAMILY_APP         WINAPI_FAMILY_PC_APP
+#ifndef WINAPI_FAMILY
+#define WINAPI_FAMILY WINAPI_FAMILY_DESKTOP_APP
+#endif
+#define WINAPI_PARTITION_DESKTOP (WINAPI_FAMILY == WINAPI_FAMILY_DESKTOP_APP)
+#define WINAPI_PARTITION_APP     1
+#define WINAPI_PARTITION_SYSTEM  1
+#define WINAPI_PARTITION_GAMES   1
+#define WINAPI_PARTITION_PHONE_APP 0
+#define WINAPI_FAMILY_PARTITION(partitions)       (partitions)
+#define WINAPI_FAMILY_ONE_PARTITION(set, partition) (partition)
+
+#endif /* NDWIN_WINAPIFAMILY_H */

@@ -1,0 +1,53 @@
+//! Entry points: the functions to which the headers map Windows' names. They check arguments from C and call the modules below.
+
+pub mod c_files;
+pub mod calendar;
+pub mod command_line;
+pub mod completion_port;
+pub mod console;
+pub mod console_screen;
+pub mod environment;
+pub mod error_mode;
+pub mod event;
+pub mod file_information;
+pub mod file_locks;
+pub mod file_mapping;
+pub mod file_names;
+pub mod file_routines;
+pub mod file_search;
+pub mod files;
+pub mod folders;
+pub mod format_message;
+pub mod handle;
+pub mod ip_text;
+pub mod locks;
+pub mod multimedia_timer;
+pub mod mutex;
+pub mod names;
+pub mod overlapped;
+pub mod power;
+pub mod process_memory;
+pub mod process_times;
+pub mod processor;
+pub mod processor_feature;
+pub mod random;
+pub mod registered_wait;
+pub mod secure_memory;
+pub mod semaphore;
+pub mod slist;
+pub mod standard_handles;
+pub mod strings;
+pub mod strsafe;
+pub mod thread;
+pub mod thread_description;
+pub mod threadpool;
+pub mod timer_queue;
+pub mod tls;
+pub mod uuid;
+pub mod version;
+pub mod wait;
+pub mod waitable_timer;
+pub mod wsprintf;
+
+#[cfg(test)]
+mod tests;

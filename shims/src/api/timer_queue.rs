@@ -1,0 +1,146 @@
+//! `CreateTimerQueueTimer` and related functions.
+
+use super::registered_wait::{WT_EXECUTEONLYONCE, WaitOrTimerCallback};
+use crate::boundary::{guard_bool, guard_handle};
+use crate::error::*;
+use crate::object::RawHandle;
+use crate::object::callbacks::{self, Callbacks, Completion};
+use crate::object::ticker::Ticker;
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// The timers of a queue, by their handles.
+#[derive(Default)]
+struct TimerQueue(Mutex<Vec<RawHandle>>);
+
+struct QueueTimer {
+    queue: Arc<TimerQueue>,
+    once: bool,
+    ticker: Arc<Ticker>,
+    callbacks: Arc<Callbacks>,
+}
+
+/// The default queue, for NULL.
+static DEFAULT: LazyLock<Arc<TimerQueue>> = LazyLock::new(Arc::default);
+
+fn queue(handle: RawHandle) -> Result<Arc<TimerQueue>, u32> {
+    if handle == RawHandle::NULL { Ok(DEFAULT.clone()) } else { callbacks::get(handle) }
+}
+
+impl QueueTimer {
+    fn set(&self, due: u32, period: u32) -> Result<(), u32> {
+        let due = (due != u32::MAX)
+            .then(|| Instant::now().checked_add(Duration::from_millis(due.into())))
+            .flatten();
+        let period = if self.once { 0 } else { period };
+        let set = self.ticker.set(due, Duration::from_millis(period.into()));
+        if set { Ok(()) } else { Err(ERROR_NO_SYSTEM_RESOURCES) }
+    }
+}
+
+/// Ends the timer; see [`Callbacks::complete`].
+fn end(timer: RawHandle, completion: Completion) -> Result<(), u32> {
+    let object = callbacks::take::<QueueTimer>(timer)?;
+    object.ticker.cancel();
+    object.queue.0.lock().retain(|other| *other != timer);
+    object.callbacks.complete(completion)
+}
+
+/// `CreateTimerQueue`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_CreateTimerQueue() -> RawHandle {
+    guard_handle(|| callbacks::open(Arc::<TimerQueue>::default()))
+}
+
+/// `CreateTimerQueueTimer`: times in milliseconds; with a period of 0 the callback is called once. It gets TRUE.
+///
+/// # Safety
+/// `timer` must be valid for a write; the callback must be safe to call on any thread with `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_CreateTimerQueueTimer(
+    timer: *mut RawHandle,
+    queue_handle: RawHandle,
+    callback: Option<WaitOrTimerCallback>,
+    context: *mut c_void,
+    due: u32,
+    period: u32,
+    flags: u32,
+) -> i32 {
+    guard_bool(|| {
+        let callback = callback.filter(|_| !timer.is_null()).ok_or(ERROR_INVALID_PARAMETER)?;
+        let queue = queue(queue_handle)?;
+        callbacks::start_timed_threads()?;
+        let (callbacks, context) = (Arc::<Callbacks>::default(), context.expose_provenance());
+        let tick = {
+            let callbacks = callbacks.clone();
+            move || {
+                // SAFETY: who created the timer promised that the callback may be called on any thread with this context.
+                callbacks.submit(move || unsafe { callback(with_exposed_provenance_mut(context), 1) });
+            }
+        };
+        let once = flags & WT_EXECUTEONLYONCE != 0;
+        let object =
+            Arc::new(QueueTimer { queue: queue.clone(), once, ticker: Ticker::new(tick), callbacks });
+        let handle = callbacks::open(object.clone())?;
+        queue.0.lock().push(handle);
+        // SAFETY: not NULL, hence writable, as this function asks. Before the timer runs: the callback may want to know it.
+        unsafe { timer.write(handle) };
+        object.set(due, period)
+    })
+}
+
+/// `ChangeTimerQueueTimer`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_ChangeTimerQueueTimer(
+    queue_handle: RawHandle,
+    timer: RawHandle,
+    due: u32,
+    period: u32,
+) -> i32 {
+    guard_bool(|| {
+        queue(queue_handle)?;
+        callbacks::get::<QueueTimer>(timer)?.set(due, period)
+    })
+}
+
+/// `DeleteTimerQueueTimer`: no callback starts any more. `ERROR_IO_PENDING` if one still runs: `completion` is an event to set
+/// when it has returned, or `INVALID_HANDLE_VALUE` to wait for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_DeleteTimerQueueTimer(
+    queue_handle: RawHandle,
+    timer: RawHandle,
+    completion: RawHandle,
+) -> i32 {
+    guard_bool(|| {
+        queue(queue_handle)?;
+        end(timer, Completion::of(completion)?)
+    })
+}
+
+/// `DeleteTimerQueueEx`: the same for all timers of the queue.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_DeleteTimerQueueEx(queue_handle: RawHandle, completion: RawHandle) -> i32 {
+    guard_bool(|| {
+        let completion = Completion::of(completion)?;
+        let queue = callbacks::take::<TimerQueue>(queue_handle)?;
+        let timers = std::mem::take(&mut *queue.0.lock());
+        // Completes when the callbacks of all timers have returned.
+        let all = Arc::<Callbacks>::default();
+        let timers: Vec<_> =
+            timers.into_iter().filter_map(|timer| callbacks::take::<QueueTimer>(timer).ok()).collect();
+        timers.iter().for_each(|timer| _ = timer.ticker.cancel());
+        if timers.iter().any(|timer| timer.callbacks.complete(Completion::Nobody).is_err()) {
+            all.submit(move || timers.iter().for_each(|timer| timer.callbacks.wait()));
+        }
+        all.complete(completion)
+    })
+}
+
+/// `DeleteTimerQueue`: as `DeleteTimerQueueEx` without `completion`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_DeleteTimerQueue(queue: RawHandle) -> i32 {
+    ndw_DeleteTimerQueueEx(queue, RawHandle::NULL)
+}

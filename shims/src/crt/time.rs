@@ -1,0 +1,174 @@
+//! Calendar time: `localtime_s`, `gmtime_s`, `asctime_s`, `ctime_s`.
+
+use super::failed;
+use libc::{time_t, tm};
+use std::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
+
+/// The latest time that Windows knows: the end of the year 3000, UTC.
+const LATEST: time_t = 32_535_215_999;
+/// What `asctime` writes, with its NUL.
+const TEXT: usize = 26;
+
+/// Splits a time into a calendar's fields; all of them are -1 when there is no such time.
+///
+/// # Safety
+/// Both are NULL or valid.
+unsafe fn split(
+    result: *mut tm,
+    time: *const time_t,
+    by: unsafe extern "C" fn(*const time_t, *mut tm) -> *mut tm,
+) -> c_int {
+    if result.is_null() {
+        return failed(libc::EINVAL);
+    }
+    // SAFETY: NULL or readable.
+    let valid = unsafe { time.as_ref() }.is_some_and(|time| (0..=LATEST).contains(time));
+    // SAFETY: a time that the function can take, and a place for its fields.
+    if !valid || unsafe { by(time, result) }.is_null() {
+        // SAFETY: not NULL, hence writable.
+        let fields = unsafe { &mut *result };
+        for field in [
+            &mut fields.tm_sec,
+            &mut fields.tm_min,
+            &mut fields.tm_hour,
+            &mut fields.tm_mday,
+            &mut fields.tm_mon,
+            &mut fields.tm_year,
+            &mut fields.tm_wday,
+            &mut fields.tm_yday,
+            &mut fields.tm_isdst,
+        ] {
+            *field = -1;
+        }
+        return failed(libc::EINVAL);
+    }
+    0
+}
+
+/// `localtime_s` in Microsoft's order of arguments, which is not that of C11.
+///
+/// # Safety
+/// `result` is NULL or may be written to; `time` is NULL or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_localtime_s(result: *mut tm, time: *const time_t) -> c_int {
+    // SAFETY: both are NULL or valid, as this function asks.
+    unsafe { split(result, time, libc::localtime_r) }
+}
+
+/// `gmtime_s`, likewise.
+///
+/// # Safety
+/// `result` is NULL or may be written to; `time` is NULL or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_gmtime_s(result: *mut tm, time: *const time_t) -> c_int {
+    // SAFETY: both are NULL or valid, as this function asks.
+    unsafe { split(result, time, libc::gmtime_r) }
+}
+
+/// `asctime_s`: 26 characters, the last two a line feed and the NUL.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` bytes; `time` is NULL or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_asctime_s(buffer: *mut c_char, size: usize, time: *const tm) -> c_int {
+    unsafe extern "C" {
+        fn asctime_r(time: *const tm, buffer: *mut c_char) -> *mut c_char;
+    }
+    if buffer.is_null() || size == 0 {
+        return failed(libc::EINVAL);
+    }
+    // SAFETY: room for one byte at least.
+    unsafe { buffer.write(0) };
+    let valid = |time: &tm| {
+        (0..=59).contains(&time.tm_sec)
+            && (0..=59).contains(&time.tm_min)
+            && (0..=23).contains(&time.tm_hour)
+            && (1..=31).contains(&time.tm_mday)
+            && (0..=11).contains(&time.tm_mon)
+            && (0..=8099).contains(&time.tm_year)
+            && (0..=6).contains(&time.tm_wday)
+    };
+    // SAFETY: NULL or readable.
+    let valid = size >= TEXT && unsafe { time.as_ref() }.is_some_and(valid);
+    // SAFETY: the fields are in their limits, so the text has room.
+    if !valid || unsafe { asctime_r(time, buffer) }.is_null() {
+        return failed(libc::EINVAL);
+    }
+    0
+}
+
+/// `ctime_s`: local time as `asctime_s` writes it.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `size` bytes; `time` is NULL or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_ctime_s(buffer: *mut c_char, size: usize, time: *const time_t) -> c_int {
+    if buffer.is_null() || size == 0 {
+        return failed(libc::EINVAL);
+    }
+    // SAFETY: room for one byte at least.
+    unsafe { buffer.write(0) };
+    let mut fields = MaybeUninit::<tm>::uninit();
+    // SAFETY: a place of ours, and a time that is NULL or readable.
+    match unsafe { ndw_localtime_s(fields.as_mut_ptr(), time) } {
+        // SAFETY: the buffer has `size` bytes; the fields were written.
+        0 => unsafe { ndw_asctime_s(buffer, size, fields.as_ptr()) },
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+    use std::ptr::{null, null_mut};
+
+    fn fields() -> tm {
+        // SAFETY: plain numbers, and a pointer that may be NULL.
+        unsafe { std::mem::zeroed() }
+    }
+
+    #[test]
+    fn a_time_is_split_and_written() {
+        let mut split = fields();
+        let mut text = [1 as c_char; TEXT];
+        // SAFETY: pointers to locals, and the text has the room told and is terminated after a success.
+        unsafe {
+            assert_eq!(ndw_gmtime_s(&mut split, &86_399), 0);
+            assert_eq!((split.tm_year, split.tm_mday, split.tm_hour, split.tm_sec), (70, 1, 23, 59));
+            assert_eq!(ndw_asctime_s(text.as_mut_ptr(), TEXT, &split), 0);
+            assert_eq!(CStr::from_ptr(text.as_ptr()), c"Thu Jan  1 23:59:59 1970\n");
+            let mut local = fields();
+            assert_eq!(ndw_localtime_s(&mut local, &86_399), 0);
+            assert_eq!(libc::mktime(&mut local), 86_399);
+            assert_eq!(ndw_ctime_s(text.as_mut_ptr(), TEXT, &86_399), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_leaves_minus_ones_and_empty_text() {
+        let mut split = fields();
+        let mut text = [1 as c_char; TEXT];
+        // SAFETY: pointers to locals or NULL, and the text has the room told.
+        unsafe {
+            for time in [-1, LATEST + 1] {
+                split.tm_year = 5;
+                assert_eq!(ndw_gmtime_s(&mut split, &time), libc::EINVAL);
+                assert_eq!((split.tm_year, split.tm_isdst), (-1, -1));
+            }
+            assert_eq!(ndw_localtime_s(&mut split, null()), libc::EINVAL);
+            assert_eq!(ndw_localtime_s(null_mut(), &0), libc::EINVAL);
+            assert_eq!(ndw_asctime_s(text.as_mut_ptr(), TEXT, &split), libc::EINVAL);
+            assert_eq!(text[0], 0);
+            assert_eq!(ndw_gmtime_s(&mut split, &0), 0);
+            let no_such_day = tm { tm_wday: 7, ..split };
+            assert_eq!(ndw_asctime_s(text.as_mut_ptr(), TEXT, &no_such_day), libc::EINVAL);
+            assert_eq!(ndw_asctime_s(text.as_mut_ptr(), TEXT - 1, &split), libc::EINVAL);
+            assert_eq!(ndw_asctime_s(null_mut(), TEXT, &split), libc::EINVAL);
+            assert_eq!(ndw_asctime_s(text.as_mut_ptr(), TEXT, null()), libc::EINVAL);
+            assert_eq!(ndw_ctime_s(text.as_mut_ptr(), TEXT, &-1), libc::EINVAL);
+            assert_eq!(ndw_ctime_s(text.as_mut_ptr(), 0, &0), libc::EINVAL);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Waitable timers.
+
+use super::ticker::Ticker;
+use crate::io::apc::Apcs;
+use crate::io::signal::Signal;
+use crate::time::system_time;
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The routine of a timer; it gets the time.
+pub(crate) type Routine = Arc<dyn Fn(u64) + Send + Sync>;
+
+pub(crate) struct Timer {
+    signal: Arc<Signal>,
+    ticker: Arc<Ticker>,
+    routine: Mutex<Option<Arc<Call>>>,
+}
+
+/// A routine and its thread, until the timer is set again or cancelled.
+struct Call {
+    apcs: Arc<Apcs>,
+    routine: Routine,
+    /// It is in the thread's queue, and is not queued again until it has run.
+    is_queued: Mutex<bool>,
+}
+
+/// The time of day, in units of 100 ns.
+fn now() -> u64 {
+    let now = system_time();
+    u64::from(now.high) << 32 | u64::from(now.low)
+}
+
+/// The due time on the monotonic clock: `due` is a system time, or relative if it is negative.
+pub(crate) fn due_time(due: i64) -> Option<Instant> {
+    let left = if due < 0 { due.unsigned_abs() } else { (due as u64).saturating_sub(now()) };
+    let duration = Duration::from_secs(left / 10_000_000) + Duration::from_nanos(left % 10_000_000 * 100);
+    Instant::now().checked_add(duration)
+}
+
+impl Timer {
+    pub(crate) fn new(auto: bool) -> Arc<Timer> {
+        Arc::new_cyclic(|timer: &Weak<Timer>| {
+            let timer = timer.clone();
+            let go_off = move || {
+                if let Some(timer) = timer.upgrade() {
+                    timer.go_off();
+                }
+            };
+            let ticker = Ticker::new(go_off);
+            Timer { signal: Signal::new(auto, false), ticker, routine: Mutex::default() }
+        })
+    }
+
+    pub(crate) fn signal(&self) -> &Arc<Signal> {
+        &self.signal
+    }
+
+    /// Sets the timer to `due` (`None`: never) and then every `period`, if that is not zero. False if that fails.
+    pub(crate) fn set(
+        &self,
+        due: Option<Instant>,
+        period: Duration,
+        routine: Option<(Arc<Apcs>, Routine)>,
+    ) -> bool {
+        self.cancel();
+        self.signal.reset();
+        *self.routine.lock() =
+            routine.map(|(apcs, routine)| Arc::new(Call { apcs, routine, is_queued: Mutex::default() }));
+        self.ticker.set(due, period)
+    }
+
+    fn go_off(&self) {
+        // Queued under the lock, with the only strong reference in the timer, so that it does not run if cancelled afterwards.
+        if let Some(call) = &*self.routine.lock()
+            && !std::mem::replace(&mut *call.is_queued.lock(), true)
+        {
+            let (waiting, time) = (Arc::downgrade(call), now());
+            call.apcs.queue(Box::new(move || {
+                // Gone if the timer was set again or cancelled meanwhile.
+                if let Some(call) = waiting.upgrade() {
+                    *call.is_queued.lock() = false;
+                    (call.routine)(time);
+                }
+            }));
+        }
+        self.signal.set();
+    }
+
+    /// Cancels the timer. Its state stays as it is.
+    pub(crate) fn cancel(&self) {
+        self.ticker.cancel();
+        drop(self.routine.lock().take());
+    }
+}

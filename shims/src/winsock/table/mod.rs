@@ -1,0 +1,224 @@
+//! The state of sockets beside their descriptors.
+//!
+//! A `SOCKET` is a descriptor, and any socket's descriptor is a `SOCKET`: one created outside this library is added on first use.
+
+pub(in crate::winsock) mod overlapped;
+pub(in crate::winsock) mod selection;
+
+use super::Socket;
+use super::changes::{Addresses, Changes};
+use super::system;
+use crate::error::*;
+use crate::io::File;
+use overlapped::Driver;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// A socket in the table.
+pub(crate) struct Known {
+    pub(in crate::winsock) fd: RawFd,
+    pub(in crate::winsock) family: i32,
+    pub(in crate::winsock) stream: bool,
+    /// The inode of the socket, whose descriptor may have been closed and reused.
+    inode: AtomicU64,
+    driver: OnceLock<Arc<Driver>>,
+    addresses: OnceLock<Arc<Changes>>,
+    marks: AtomicU32,
+    /// An errno taken from the socket by SO_ERROR that the program has not asked for yet.
+    pub(in crate::winsock) error: AtomicI32,
+    connected: Mutex<Option<Instant>>,
+    /// Connections that a condition of `WSAAccept` has put off.
+    pub(in crate::winsock) deferred: Mutex<VecDeque<OwnedFd>>,
+}
+
+/// `O_NONBLOCK` was set by this library: for the program the socket is blocking.
+pub(in crate::winsock) const OURS_NOT_TO_WAIT: u32 = 1;
+/// A non-blocking `connect` is in progress.
+pub(in crate::winsock) const CONNECTING: u32 = 2;
+/// It has failed.
+pub(in crate::winsock) const CONNECT_FAILED: u32 = 4;
+/// Receiving was shut down.
+pub(in crate::winsock) const RECEIVING_SHUT: u32 = 8;
+/// `SO_EXCLUSIVEADDRUSE`.
+pub(in crate::winsock) const EXCLUSIVE: u32 = 16;
+/// `DisconnectEx` has made it reusable.
+pub(in crate::winsock) const REUSED: u32 = 32;
+
+const CHUNK: usize = 1 << 10;
+type Chunk = [Mutex<Option<Arc<Known>>>; CHUNK];
+
+/// By descriptor, in chunks allocated on demand.
+static TABLE: [OnceLock<Box<Chunk>>; 1 << 10] = [const { OnceLock::new() }; 1 << 10];
+
+fn place(fd: RawFd) -> Option<&'static Mutex<Option<Arc<Known>>>> {
+    let fd = usize::try_from(fd).ok()?;
+    let chunk = TABLE.get(fd / CHUNK)?;
+    let chunk = chunk.get_or_init(|| Box::new([const { Mutex::new(None) }; CHUNK]));
+    Some(&chunk[fd % CHUNK])
+}
+
+/// The inode number of a socket, which is unique while it exists.
+fn inode_of(fd: RawFd) -> Result<u64, u32> {
+    match system::status(fd) {
+        Ok(status) if status.st_mode & libc::S_IFMT == libc::S_IFSOCK => Ok(status.st_ino),
+        _ => Err(WSAENOTSOCK),
+    }
+}
+
+/// The descriptor of a `SOCKET`.
+pub(in crate::winsock) fn descriptor(socket: Socket) -> Result<RawFd, u32> {
+    RawFd::try_from(socket).map_err(|_| WSAENOTSOCK)
+}
+
+/// The table's entry of a descriptor, if any.
+pub(in crate::winsock) fn known(fd: RawFd) -> Option<Arc<Known>> {
+    place(fd)?.lock().clone()
+}
+
+/// Whether the table's entry of a descriptor has one of the marks.
+pub(in crate::winsock) fn is_marked(fd: RawFd, marks: u32) -> bool {
+    known(fd).is_some_and(|socket| socket.is_marked(marks))
+}
+
+/// The entry of a `SOCKET`, for frequent calls: does not check whether the descriptor was reused.
+pub(in crate::winsock) fn usual(socket: Socket) -> Result<Arc<Known>, u32> {
+    let fd = descriptor(socket)?;
+    known(fd).map_or_else(|| get(fd), Ok)
+}
+
+/// The socket of a descriptor; `WSAENOTSOCK` if it is none.
+pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
+    let inode = inode_of(fd)?;
+    let place = place(fd).ok_or(WSAENOTSOCK)?;
+    let (former, socket) = {
+        let mut known = place.lock();
+        if let Some(socket) = &*known
+            && socket.inode.load(Ordering::Acquire) == inode
+        {
+            return Ok(socket.clone());
+        }
+        let option = |option| system::int_option(fd, option).map_err(|_| WSAENOTSOCK);
+        let socket = Arc::new(Known {
+            fd,
+            family: option(libc::SO_DOMAIN)?,
+            stream: option(libc::SO_TYPE)? == libc::SOCK_STREAM,
+            inode: AtomicU64::new(inode),
+            driver: OnceLock::new(),
+            addresses: OnceLock::new(),
+            marks: AtomicU32::new(0),
+            error: AtomicI32::new(0),
+            connected: Mutex::default(),
+            deferred: Mutex::default(),
+        });
+        (known.replace(socket.clone()), socket)
+    };
+    if let Some(former) = former {
+        // The descriptor was closed without this library.
+        former.leave();
+        former.abort();
+    }
+    Ok(socket)
+}
+
+/// Removes a socket from the table.
+pub(in crate::winsock) fn forget(fd: RawFd) -> Option<Arc<Known>> {
+    place(fd)?.lock().take()
+}
+
+impl Known {
+    /// The driver of its overlapped requests.
+    #[inline]
+    pub(in crate::winsock) fn driver(&self) -> Result<&Arc<Driver>, u32> {
+        match self.driver.get() {
+            Some(driver) => Ok(driver),
+            None => self.make_driver(),
+        }
+    }
+
+    #[cold]
+    fn make_driver(&self) -> Result<&Arc<Driver>, u32> {
+        let file = File::sharing().map_err(|_| WSAENOBUFS)?;
+        Ok(self.driver.get_or_init(|| Driver::new(self.fd, file)))
+    }
+
+    /// As above, if there is one.
+    pub(in crate::winsock) fn existing_driver(&self) -> Option<&Arc<Driver>> {
+        self.driver.get()
+    }
+
+    /// The file of its overlapped requests.
+    pub(in crate::winsock) fn file(&self) -> Result<&Arc<File>, u32> {
+        self.driver().map(|driver| driver.file())
+    }
+
+    /// The watcher of address changes of its family.
+    pub(in crate::winsock) fn addresses(&self) -> Result<&Arc<Changes>, u32> {
+        if let Some(changes) = self.addresses.get() {
+            return Ok(changes);
+        }
+        let addresses = Addresses::of(self.family).map_err(|error| super::wsa_error(&error))?;
+        let changes = Changes::of(Box::new(addresses));
+        let file = self.file()?;
+        if self.addresses.set(changes.clone()).is_ok() {
+            file.keep_source(changes.fd(), changes.clone()).map_err(|error| super::wsa_error(&error))?;
+            let canceller = Arc::downgrade(&changes);
+            file.add_canceller(canceller);
+        }
+        self.addresses.get().ok_or(WSAENOBUFS)
+    }
+
+    pub(in crate::winsock) fn is_marked(&self, marks: u32) -> bool {
+        self.marks.load(Ordering::Relaxed) & marks != 0
+    }
+
+    pub(in crate::winsock) fn mark(&self, marks: u32) {
+        self.marks.fetch_or(marks, Ordering::Relaxed);
+    }
+
+    pub(in crate::winsock) fn unmark(&self, marks: u32) {
+        self.marks.fetch_and(!marks, Ordering::Relaxed);
+    }
+
+    /// The descriptor has another socket now, or this one is connected.
+    pub(in crate::winsock) fn became_connected(&self, fd: RawFd) {
+        self.became_another(fd);
+        *self.connected.lock() = Some(Instant::now());
+    }
+
+    /// The descriptor has another socket now.
+    pub(in crate::winsock) fn became_another(&self, fd: RawFd) {
+        if let Ok(inode) = inode_of(fd) {
+            self.inode.store(inode, Ordering::Release);
+        }
+        self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT);
+        *self.connected.lock() = None;
+    }
+
+    /// For how many seconds it has been connected.
+    pub(in crate::winsock) fn connected_for(&self) -> Option<u64> {
+        self.connected.lock().map(|since| since.elapsed().as_secs())
+    }
+
+    /// Afterwards the descriptor is not used.
+    pub(in crate::winsock) fn leave(&self) {
+        if let Some(driver) = self.driver.get() {
+            driver.leave();
+        }
+    }
+
+    /// Cancels pending requests.
+    pub(in crate::winsock) fn abort(&self) {
+        if let Some(driver) = self.driver.get() {
+            driver.abort();
+        }
+    }
+}
+
+/// The file of a socket, for functions that take handles.
+pub(crate) fn file_of(fd: RawFd) -> Option<Arc<File>> {
+    get(fd).ok()?.file().ok().cloned()
+}

@@ -1,0 +1,68 @@
+//! `ConnectEx`: a connection, optionally with its first data.
+
+use super::super::Known;
+use super::{Send, Step};
+use crate::io::sys::Deadline;
+use crate::winsock::system::{checked, int_option, is_blocking, poll, set_blocking};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// One `ConnectEx`.
+pub(in crate::winsock) struct Connect {
+    pub(in crate::winsock) socket: Arc<Known>,
+    pub(in crate::winsock) to: Vec<u8>,
+    /// The data to send then.
+    pub(in crate::winsock) first: Option<Send>,
+    /// The kernel is connecting.
+    pub(in crate::winsock) begun: bool,
+    /// The socket was blocking before.
+    pub(in crate::winsock) blocking: bool,
+}
+
+impl Connect {
+    pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
+        if !self.begun {
+            self.begun = true;
+            self.blocking = is_blocking(fd);
+            if let Err(errno) = set_blocking(fd, false) {
+                return Step::failed(errno);
+            }
+            // SAFETY: an address of that size.
+            let result = unsafe { libc::connect(fd, self.to.as_ptr().cast(), self.to.len() as u32) };
+            return match checked(result) {
+                Ok(()) => self.connected(fd),
+                Err(libc::EINPROGRESS | libc::EINTR) => Step::Blocked,
+                Err(errno) => self.failed(fd, errno),
+            };
+        }
+        match poll(fd, libc::POLLOUT, Deadline::Now) {
+            Ok(0) => Step::Blocked,
+            Ok(_) => match int_option(fd, libc::SO_ERROR) {
+                Ok(0) => self.connected(fd),
+                Ok(errno) | Err(errno) => self.failed(fd, errno),
+            },
+            Err(errno) => self.failed(fd, errno),
+        }
+    }
+
+    fn connected(&mut self, fd: RawFd) -> Step {
+        self.restore(fd);
+        self.socket.became_connected(fd);
+        match self.first.take() {
+            Some(send) => Step::Then(send),
+            None => Step::done(0),
+        }
+    }
+
+    fn failed(&self, fd: RawFd, errno: i32) -> Step {
+        self.restore(fd);
+        Step::failed(errno)
+    }
+
+    fn restore(&self, fd: RawFd) {
+        if self.blocking {
+            // Cannot fail: it could be changed before.
+            let _ = set_blocking(fd, true);
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Overlapped requests of sockets.
+//!
+//! A socket has two queues, for input (receives, accepts) and for output (sends, connects). A request is tried at once if it is
+//! the first, and otherwise waits for its turn and for the socket to be ready, which threads that serve the file's sources
+//! detect. So requests of a queue complete in order.
+//!
+//! The socket is watched edge-triggered (`EPOLLET`), and `ready` stores the last edge, so that no system call is made in vain. A
+//! queue's lock is held while its operations are tried, none of which blocks, and while they complete, so that their packets are
+//! in order, too.
+
+mod accept;
+mod connect;
+mod receive;
+mod send;
+mod transmit;
+
+pub(in crate::winsock) use accept::{Accept, Room, addresses_in, fits, prepare};
+pub(in crate::winsock) use connect::Connect;
+pub(in crate::winsock) use receive::Receive;
+pub(in crate::winsock) use send::Send;
+pub(in crate::winsock) use transmit::{Part, Transmit};
+
+use super::selection::Selected;
+use crate::error::*;
+use crate::io::{
+    CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS, Source,
+};
+use crate::winsock::completion_routine::{self, Call};
+use crate::winsock::errors::{error_of, status_of};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+const ARRIVED: u32 = (libc::EPOLLIN | libc::EPOLLPRI) as u32;
+const ENDED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const ROOM: u32 = libc::EPOLLOUT as u32;
+
+/// The driver of a socket's overlapped requests.
+pub(in crate::winsock) struct Driver {
+    fd: RawFd,
+    file: Arc<File>,
+    input: Mutex<Queue>,
+    output: Mutex<Queue>,
+    /// Set once a request had to wait.
+    registration: Mutex<Option<Registration>>,
+    /// Room to send is watched, too: a request had to wait for it, or events are selected.
+    awaits_room: AtomicBool,
+    /// Accepted sockets that wait for their first data before the request completes.
+    accepted: Mutex<Vec<Weak<Driver>>>,
+    /// The events that the program has selected.
+    pub(in crate::winsock) selected: Selected,
+}
+
+/// Which of the queues.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::winsock) enum Direction {
+    In,
+    Out,
+}
+
+struct Queue {
+    pending: InOrder,
+    /// The socket may be ready.
+    ready: bool,
+    /// The peer has shut down, or there is an error: no edge follows, so the socket counts as ready.
+    ended: bool,
+    closed: bool,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue { pending: InOrder::default(), ready: true, ended: false, closed: false }
+    }
+}
+
+/// Requests in order. The usual single one is stored inline: with many sockets, memory elsewhere is seldom in the cache.
+#[derive(Default)]
+struct InOrder {
+    first: Option<Pending>,
+    /// Empty unless there is a first one.
+    more: VecDeque<Pending>,
+}
+
+impl InOrder {
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn add(&mut self, pending: Pending) {
+        match self.first {
+            None => self.first = Some(pending),
+            Some(_) => self.more.push_back(pending),
+        }
+    }
+
+    fn take_first(&mut self) -> Option<Pending> {
+        let first = self.first.take();
+        if !self.more.is_empty() {
+            self.first = self.more.pop_front();
+        }
+        first
+    }
+
+    /// Removes the requests that `meant` selects.
+    fn take_if(&mut self, meant: impl Fn(&Pending) -> bool) -> VecDeque<Pending> {
+        let all = self.first.take().into_iter().chain(std::mem::take(&mut self.more));
+        let (taken, mut left): (VecDeque<_>, VecDeque<_>) = all.partition(meant);
+        self.first = left.pop_front();
+        self.more = left;
+        taken
+    }
+}
+
+struct Pending {
+    request: Request,
+    operation: Operation,
+    call: Option<Call>,
+    /// The request of a listener.
+    of_listener: bool,
+}
+
+/// The operation of a request.
+pub(in crate::winsock) enum Operation {
+    Receive(Receive),
+    Send(Send),
+    Transmit(Transmit),
+    Accept(Accept),
+    Connect(Connect),
+}
+
+/// The outcome of an attempt.
+pub(in crate::winsock) enum Step {
+    /// Nothing can be done before the socket becomes ready.
+    Blocked,
+    /// Done. `drained`: there is nothing left for the next request.
+    Done { status: i32, bytes: usize, drained: bool },
+    /// A connection was accepted, and the request waits for data on it.
+    Await(Arc<Driver>, Receive),
+    /// The connection is established, and the request continues with a send.
+    Then(Send),
+}
+
+impl Step {
+    fn done(bytes: usize) -> Step {
+        Step::Done { status: STATUS_SUCCESS, bytes, drained: false }
+    }
+
+    fn failed(errno: i32) -> Step {
+        Step::Done { status: status_of(errno), bytes: 0, drained: false }
+    }
+}
+
+impl Operation {
+    pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
+        match self {
+            Operation::Receive(receive) => receive.attempt(fd),
+            Operation::Send(send) => send.attempt(fd),
+            Operation::Transmit(transmit) => transmit.attempt(fd),
+            Operation::Accept(accept) => accept.attempt(fd),
+            Operation::Connect(connect) => connect.attempt(fd),
+        }
+    }
+
+    /// The number of bytes transferred so far.
+    fn transferred(&self) -> usize {
+        match self {
+            Operation::Receive(receive) => receive.done,
+            Operation::Send(send) => send.sent,
+            Operation::Transmit(transmit) => transmit.sent,
+            Operation::Accept(_) | Operation::Connect(_) => 0,
+        }
+    }
+}
+
+impl Driver {
+    pub(in crate::winsock) fn new(fd: RawFd, file: Arc<File>) -> Arc<Driver> {
+        let driver = Arc::new(Driver {
+            fd,
+            file,
+            input: Mutex::default(),
+            output: Mutex::default(),
+            registration: Mutex::default(),
+            awaits_room: AtomicBool::new(false),
+            accepted: Mutex::default(),
+            selected: Selected::default(),
+        });
+        let canceller = Arc::downgrade(&driver);
+        driver.file.add_canceller(canceller);
+        driver
+    }
+
+    pub(in crate::winsock) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    fn queue(&self, direction: Direction) -> &Mutex<Queue> {
+        match direction {
+            Direction::In => &self.input,
+            Direction::Out => &self.output,
+        }
+    }
+
+    /// Watches the socket, with `room` also for room to send. There usually is room, and edges that report it with each arrival
+    /// would make the serving thread wait for another thread's send.
+    pub(in crate::winsock) fn watch(self: &Arc<Self>, room: bool) -> Result<(), u32> {
+        let mut registration = self.registration.lock();
+        let more = room && !self.awaits_room.swap(true, Ordering::Relaxed);
+        let watched = match &*registration {
+            None => self.file.add_source(self.fd, self.clone()).map(|added| *registration = Some(added)),
+            Some(registration) if more => registration.renew(),
+            Some(_) => Ok(()),
+        };
+        watched.map_err(|error| crate::winsock::wsa_error(&error))
+    }
+
+    /// Starts a request. It has completed if the number of bytes is returned; `WSA_IO_PENDING` means that it was started, any
+    /// other error that it was not.
+    ///
+    /// # Safety
+    /// As for [`File::begin`]; what the operation points to must be valid as long.
+    pub(in crate::winsock) unsafe fn start(
+        self: &Arc<Self>,
+        direction: Direction,
+        overlapped: *mut Overlapped,
+        mut operation: Operation,
+        call: Option<Call>,
+    ) -> Result<usize, u32> {
+        let mut queue = self.queue(direction).lock();
+        if queue.closed {
+            return Err(WSAENOTSOCK);
+        }
+        if call.is_some() && self.file.is_bound() {
+            return Err(WSAEINVAL);
+        }
+        let mut left = None;
+        if queue.pending.is_empty() && queue.ready {
+            // Windows' accepts never complete at once, and programs take the packet for the only word on it.
+            let pends = matches!(operation, Operation::Accept(_));
+            match operation.attempt(self.fd) {
+                Step::Blocked => queue.ready = false,
+                Step::Done { status: STATUS_SUCCESS, bytes, drained } if !pends => {
+                    queue.ready = !drained || queue.ended;
+                    // SAFETY: an OVERLAPPED that no other request has, by the function's own promise.
+                    unsafe { completion_routine::finish_at_once(&self.file, overlapped, bytes, call) };
+                    return Ok(bytes);
+                }
+                Step::Done { status, .. } if status as u32 >> 30 == 3 => return Err(error_of(status)),
+                // A warning is reported by a completion.
+                step => left = Some(step),
+            }
+        }
+        self.watch(direction == Direction::Out)?;
+        // SAFETY: an OVERLAPPED that stays until the request has completed, by the function's own promise.
+        let request = unsafe { completion_routine::begin(&self.file, overlapped, call.as_ref()) };
+        let pending = Pending { request, operation, call, of_listener: false };
+        match left {
+            None => queue.pending.add(pending),
+            Some(step) => {
+                queue.pending.add(pending);
+                self.apply(&mut queue, step);
+                self.run(&mut queue);
+            }
+        }
+        Err(WSA_IO_PENDING)
+    }
+
+    /// Tries the requests in order, as far as the socket is ready.
+    fn run(&self, queue: &mut MutexGuard<'_, Queue>) {
+        while queue.ready && !queue.closed {
+            let Some(first) = &mut queue.pending.first else { return };
+            match first.operation.attempt(self.fd) {
+                Step::Blocked => queue.ready = false,
+                step => self.apply(queue, step),
+            }
+        }
+    }
+
+    /// Applies the outcome of an attempt to the first request.
+    fn apply(&self, queue: &mut MutexGuard<'_, Queue>, step: Step) {
+        match step {
+            Step::Blocked => queue.ready = false,
+            Step::Then(send) => {
+                if let Some(first) = &mut queue.pending.first {
+                    first.operation = Operation::Send(send);
+                }
+            }
+            Step::Done { status, bytes, drained } => {
+                queue.ready = !drained || queue.ended;
+                if let Some(first) = queue.pending.take_first() {
+                    self.complete(first, status, bytes);
+                }
+            }
+            Step::Await(connection, receive) => {
+                if let Some(first) = queue.pending.take_first() {
+                    self.accepted.lock().push(Arc::downgrade(&connection));
+                    connection.wait_for_data(&self.file, first.request, receive);
+                }
+            }
+        }
+    }
+
+    fn complete(&self, pending: Pending, status: i32, bytes: usize) {
+        if pending.of_listener {
+            // The connection was watched by the listener's file.
+            drop(self.registration.lock().take());
+        }
+        let overlapped = pending.request.overlapped();
+        pending.request.complete(status, bytes);
+        if let Some(call) = pending.call {
+            call.queue(overlapped, status, bytes);
+        }
+    }
+
+    /// Completes a listener's request with the first data of this connection, which is watched by the listener's file.
+    fn wait_for_data(self: &Arc<Self>, listener: &Arc<File>, request: Request, receive: Receive) {
+        let mut queue = self.input.lock();
+        if queue.closed {
+            return request.complete(STATUS_CANCELLED, 0);
+        }
+        let added = listener.add_source(self.fd, self.clone());
+        let Ok(registration) = added else {
+            return request.complete(status_of(libc::ENOBUFS), 0);
+        };
+        *self.registration.lock() = Some(registration);
+        let operation = Operation::Receive(receive);
+        queue.pending.add(Pending { request, operation, call: None, of_listener: true });
+        self.run(&mut queue);
+    }
+
+    /// Cancels the requests that `meant` selects.
+    fn cancel_if(&self, meant: impl Fn(&Pending) -> bool) -> usize {
+        let mut count = 0;
+        for queue in [&self.input, &self.output] {
+            let mut queue = queue.lock();
+            let cancelled = queue.pending.take_if(&meant);
+            count += cancelled.len();
+            for pending in cancelled {
+                let bytes = pending.operation.transferred();
+                self.complete(pending, STATUS_CANCELLED, bytes);
+            }
+        }
+        count
+    }
+
+    fn connections(&self) -> Vec<Arc<Driver>> {
+        let mut accepted = self.accepted.lock();
+        accepted.retain(|driver| driver.strong_count() > 0);
+        accepted.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Replaces the descriptor's socket by calling `replace`, unless it is closed. No request is pending then.
+    pub(in crate::winsock) fn renew<R>(&self, replace: impl FnOnce() -> R) -> Option<R> {
+        let (mut input, mut output) = (self.input.lock(), self.output.lock());
+        if input.closed {
+            return None;
+        }
+        // The epoll set still has the former socket.
+        drop(self.registration.lock().take());
+        let replaced = replace();
+        for queue in [&mut input, &mut output] {
+            (queue.ready, queue.ended) = (true, false);
+        }
+        Some(replaced)
+    }
+
+    /// Afterwards the descriptor is not used.
+    pub(in crate::winsock) fn leave(&self) {
+        self.input.lock().closed = true;
+        self.output.lock().closed = true;
+        self.selected.clear(&self.file);
+        drop(self.registration.lock().take());
+    }
+
+    /// Ends all requests.
+    pub(in crate::winsock) fn abort(&self) {
+        self.cancel_if(|_| true);
+        self.file.cancel_all();
+    }
+}
+
+impl Source for Driver {
+    fn ready(&self) {
+        unreachable!("sockets are asked what they are ready for");
+    }
+
+    fn events(&self) -> u32 {
+        let room = if self.awaits_room.load(Ordering::Relaxed) { ROOM } else { 0 };
+        ARRIVED | room | libc::EPOLLRDHUP as u32 | libc::EPOLLET as u32
+    }
+
+    fn ready_for(&self, events: u32) {
+        for (direction, relevant) in [(Direction::In, ARRIVED | ENDED), (Direction::Out, ROOM | ENDED)] {
+            if events & relevant != 0 {
+                let mut queue = self.queue(direction).lock();
+                queue.ready = true;
+                queue.ended |= events & ENDED != 0;
+                self.run(&mut queue);
+            }
+        }
+        self.selected.look(self.fd);
+    }
+}
+
+impl Canceller for Driver {
+    fn cancel(&self, scope: CancelScope) -> usize {
+        let own = self.cancel_if(|pending| !pending.of_listener && pending.request.is_in(scope));
+        let of_connections = self.connections().into_iter().map(|connection| {
+            connection.cancel_if(|pending| pending.of_listener && pending.request.is_in(scope))
+        });
+        own + of_connections.sum::<usize>()
+    }
+}

@@ -1,0 +1,42 @@
+//! Sending. A request on a stream completes when all of it is sent.
+
+use super::Step;
+use crate::winsock::wire::{self, Ancillary, Pieces};
+use libc::c_int;
+use smallvec::SmallVec;
+use std::os::fd::RawFd;
+
+/// A send of the caller's memory.
+pub(in crate::winsock) struct Send {
+    pub(in crate::winsock) pieces: Pieces,
+    pub(in crate::winsock) flags: c_int,
+    /// A copy of the receiver's address.
+    pub(in crate::winsock) to: SmallVec<[u8; 32]>,
+    pub(in crate::winsock) stream: bool,
+    pub(in crate::winsock) sent: usize,
+}
+
+impl Send {
+    pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
+        let ancillary = match self.to.is_empty() {
+            true => Ancillary::NONE,
+            // SAFETY: so many bytes, which stay until the calls end.
+            false => unsafe { Ancillary::name(self.to.as_ptr().cast(), self.to.len() as u32) },
+        };
+        loop {
+            let pieces = if self.stream { wire::first_of(&self.pieces) } else { &self.pieces };
+            match wire::send(fd, pieces, self.flags | libc::MSG_DONTWAIT, &ancillary) {
+                Ok(count) => {
+                    self.sent += count;
+                    if !self.stream || count >= wire::total(&self.pieces) {
+                        return Step::done(self.sent);
+                    }
+                    wire::consume(&mut self.pieces, count);
+                }
+                Err(libc::EAGAIN) => return Step::Blocked,
+                Err(libc::EPIPE) => return Step::failed(wire::broken(fd)),
+                Err(errno) => return Step::failed(errno),
+            }
+        }
+    }
+}

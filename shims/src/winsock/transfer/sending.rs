@@ -1,0 +1,191 @@
+//! Sending.
+
+use super::{Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
+use crate::arguments::{In, Out};
+use crate::boundary::guard_quick;
+use crate::error::*;
+use crate::io::{Idle, Overlapped};
+use crate::winsock::table::overlapped::{Direction, Operation, Send};
+use crate::winsock::table::selection::{FD_WRITE, enable};
+use crate::winsock::wire::{self, Ancillary, Piece, Pieces, WsaBuf, WsaMsg};
+use crate::winsock::{SOCKET_ERROR, Socket, system};
+use libc::{c_int, sockaddr, socklen_t};
+use smallvec::SmallVec;
+use std::ffi::c_void;
+use std::os::fd::RawFd;
+use std::ptr::null;
+
+/// Sends.
+fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<usize> {
+    let _idle = Idle::enter();
+    match wire::send(fd, in_one_call(fd, pieces), flags, ancillary) {
+        Ok(mut count) => {
+            if count < wire::total(pieces) && flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) {
+                count += send_rest(fd, pieces, count, flags, ancillary);
+            }
+            // A partial send: the buffer is full.
+            if count < wire::total(pieces) {
+                enable(fd, FD_WRITE);
+            }
+            Ok(count)
+        }
+        Err(libc::EPIPE) => {
+            let errno = wire::broken(fd);
+            Err((errno, errno_to_wsa(errno)))
+        }
+        Err(errno) => {
+            if errno == libc::EAGAIN {
+                enable(fd, FD_WRITE);
+            }
+            Err(failure(fd, errno, flags))
+        }
+    }
+}
+
+/// Sends the rest after the first `count` bytes, when a signal has interrupted a blocking call; returns the number of bytes. A
+/// lasting error is reported by the next call.
+#[cold]
+fn send_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, ancillary: &Ancillary) -> usize {
+    let (mut rest, mut sent) = (Pieces::from(pieces), 0);
+    loop {
+        wire::consume(&mut rest, count);
+        if rest.is_empty() {
+            return sent;
+        }
+        match wire::send(fd, wire::first_of(&rest), flags, ancillary) {
+            Ok(0) | Err(_) => return sent,
+            Ok(more) => count = more,
+        }
+        sent += count;
+    }
+}
+
+/// `send`.
+///
+/// # Safety
+/// `data` is NULL or has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_send(fd: c_int, data: *const c_void, length: usize, flags: c_int) -> isize {
+    // SAFETY: `data` has `length` bytes, as `sendto` asks; no address is given.
+    unsafe { ndw_sendto(fd, data, length, flags, null(), 0) }
+}
+
+/// `sendto`.
+///
+/// # Safety
+/// `data` is NULL or has `length` bytes, `to` NULL or `to_length`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_sendto(
+    fd: c_int,
+    data: *const c_void,
+    length: usize,
+    flags: c_int,
+    to: *const sockaddr,
+    to_length: socklen_t,
+) -> isize {
+    guard_quick(SOCKET_ERROR as isize, || {
+        // SAFETY: C's caller has an address of that length, or none.
+        let ancillary = unsafe { Ancillary::name(to, to_length) };
+        // SAFETY: C's caller has `length` bytes to read at `data`.
+        let piece = unsafe { buffer(data.cast(), length) };
+        told(piece.and_then(|piece| send(fd, &[piece], flags, &ancillary)))
+    })
+}
+
+/// `WSASend`.
+///
+/// # Safety
+/// `buffers` is NULL or has `count` entries, each NULL or with as many bytes as it says. With `overlapped` the bytes and it
+/// stay until the request has completed, and `routine` may be called then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSASend(
+    socket: Socket,
+    buffers: *const WsaBuf,
+    count: u32,
+    sent: Out<'_, u32>,
+    flags: u32,
+    overlapped: *mut Overlapped,
+    routine: Routine,
+) -> i32 {
+    // SAFETY: buffers and OVERLAPPED are as `WSASendTo` asks; no address is given.
+    unsafe { ndw_WSASendTo(socket, buffers, count, sent, flags, null(), 0, overlapped, routine) }
+}
+
+/// `MSG_PARTIAL`: of a message, which neither TCP nor UDP sends in parts.
+const MSG_PARTIAL: u32 = 0x100_0000;
+
+/// `WSASendTo`.
+///
+/// # Safety
+/// As for [`ndw_WSASend`]; `to` is NULL or has `to_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSASendTo(
+    socket: Socket,
+    buffers: *const WsaBuf,
+    count: u32,
+    sent: Out<'_, u32>,
+    flags: u32,
+    to: *const sockaddr,
+    to_length: c_int,
+    overlapped: *mut Overlapped,
+    routine: Routine,
+) -> i32 {
+    let request = Request { socket, overlapped, routine, transferred: sent };
+    if flags & MSG_PARTIAL != 0 {
+        return answered(|| Err((libc::EOPNOTSUPP, WSAEOPNOTSUPP)));
+    }
+    let (flags, to_length) = (flags as c_int, if to.is_null() { 0 } else { to_length.max(0) as usize });
+    answered(|| {
+        // SAFETY: C's caller lists `count` buffers, to be read until the call or request ends.
+        let pieces = unsafe { pieces(buffers, count) }?;
+        let Some(fd) = request.at_once()? else {
+            let mut address = SmallVec::new();
+            if to_length > 0 {
+                // SAFETY: C's caller has an address of that length.
+                address.extend_from_slice(unsafe { std::slice::from_raw_parts(to.cast::<u8>(), to_length) });
+            }
+            let operation = |stream| Operation::Send(Send { pieces, flags, to: address, stream, sent: 0 });
+            // SAFETY: C's caller keeps the OVERLAPPED and the buffers until the request has completed.
+            return unsafe { request.start(Direction::Out, operation) };
+        };
+        // SAFETY: C's caller has an address of that length, or none.
+        let ancillary = unsafe { Ancillary::name(to, to_length as u32) };
+        request.done(send(fd, &pieces, flags, &ancillary)?)
+    })
+}
+
+/// `WSASendMsg`. Control data are supported only if it is not overlapped.
+///
+/// # Safety
+/// The buffers of the message are as for [`ndw_WSASend`]; its address and control data are NULL or have the sizes told.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_WSASendMsg(
+    socket: Socket,
+    message: In<'_, WsaMsg>,
+    flags: u32,
+    sent: Out<'_, u32>,
+    overlapped: *mut Overlapped,
+    routine: Routine,
+) -> i32 {
+    let Some(message) = message.read() else { return answered(|| Err((0, WSAEFAULT))) };
+    let (buffers, count) = (message.buffers, message.buffer_count);
+    if message.control.length == 0 || message.control.data.is_null() {
+        let (to, length) = (message.name, message.name_length);
+        // SAFETY: the message lists buffers and an address as `WSASendTo` asks for, and so is the OVERLAPPED.
+        return unsafe {
+            ndw_WSASendTo(socket, buffers, count, sent, flags, to, length, overlapped, routine)
+        };
+    }
+    answered(|| {
+        // SAFETY: C's caller lists so many buffers in the message, to be read until the call ends.
+        let pieces = unsafe { pieces(buffers, count) }?;
+        let request = Request { socket, overlapped, routine, transferred: sent };
+        if !overlapped.is_null() {
+            return Err((0, WSAEOPNOTSUPP));
+        }
+        // SAFETY: C's caller has the address and the control data that the message tells.
+        let ancillary = unsafe { Ancillary::of(&message) };
+        let fd = crate::winsock::socket::descriptor_or_none(socket);
+        request.done(send(fd, &pieces, flags as c_int, &ancillary)?)
+    })
+}

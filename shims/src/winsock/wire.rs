@@ -1,0 +1,283 @@
+//! The system calls that move data, with errnos for errors. None raises `SIGPIPE`, and they are restarted after signals. They do
+//! not use the C library's functions, which are cancellation points.
+
+use super::system::{self, Plain, errno};
+use crate::io::sys::Deadline;
+use libc::{c_int, iovec, sockaddr};
+use smallvec::SmallVec;
+use std::os::fd::RawFd;
+use std::ptr::null_mut;
+use std::time::Duration;
+
+/// `WSABUF`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct WsaBuf {
+    /// `len`.
+    pub length: u32,
+    /// `buf`.
+    pub data: *mut u8,
+}
+
+const _: () = assert!(size_of::<WsaBuf>() == 16);
+
+/// A piece of the program's memory that a call fills or sends.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(super) struct Piece(iovec);
+
+// SAFETY: the memory is the program's, which lets every thread use it (`Piece::new`).
+unsafe impl Send for Piece {}
+
+impl Piece {
+    /// A piece of `length` bytes.
+    ///
+    /// # Safety
+    /// The bytes may be read, and for a receive written, until the call or request ends that the piece is for.
+    pub(super) unsafe fn new(data: *const u8, length: usize) -> Piece {
+        Piece(iovec { iov_base: data.cast_mut().cast(), iov_len: length })
+    }
+}
+
+/// The pieces of memory that a call fills or sends.
+pub(super) type Pieces = SmallVec<[Piece; 2]>;
+
+/// The most pieces of a call (`IOV_MAX`). Windows has no such limit.
+const MOST_PIECES: usize = 1024;
+
+/// As many of the pieces of a stream as one call takes.
+pub(super) fn first_of(pieces: &[Piece]) -> &[Piece] {
+    &pieces[..pieces.len().min(MOST_PIECES)]
+}
+
+/// The bytes of all pieces.
+pub(super) fn total(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|piece| piece.0.iov_len).sum()
+}
+
+/// Removes the first `count` bytes.
+pub(super) fn consume(pieces: &mut Pieces, mut count: usize) {
+    let whole = pieces.iter().take_while(|piece| {
+        let fits = piece.0.iov_len <= count;
+        if fits {
+            count -= piece.0.iov_len;
+        }
+        fits
+    });
+    let whole = whole.count();
+    pieces.drain(..whole);
+    if let Some(Piece(first)) = pieces.first_mut() {
+        first.iov_base = first.iov_base.wrapping_byte_add(count);
+        first.iov_len -= count;
+    }
+}
+
+/// As [`retry`], for a call with a time-out (`SO_RCVTIMEO` or `SO_SNDTIMEO`), which the kernel restarts each time.
+fn retry_in_time(fd: RawFd, option: c_int, mut call: impl FnMut() -> isize) -> Result<usize, c_int> {
+    let mut deadline = None;
+    loop {
+        match call() {
+            result if result >= 0 => return Ok(result as usize),
+            _ if errno() != libc::EINTR => return Err(errno()),
+            // From the first signal on, so that calls without one need not read the clock.
+            _ if deadline.get_or_insert_with(|| limit(fd, option)).passed() => return Err(libc::EAGAIN),
+            _ => {}
+        }
+    }
+}
+
+/// The deadline of a call that begins now, by the socket's `option`.
+fn limit(fd: RawFd, option: c_int) -> Deadline {
+    let Ok(time) = system::option::<libc::timeval>(fd, libc::SOL_SOCKET, option) else {
+        return Deadline::Never;
+    };
+    match Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64) {
+        time if !time.is_zero() => Deadline::after(time),
+        _ => Deadline::Never,
+    }
+}
+
+/// The peer's address and the control data of a message, or NULL.
+#[derive(Clone, Copy)]
+pub(super) struct Ancillary {
+    name: *mut sockaddr,
+    name_length: u32,
+    control: *mut u8,
+    control_length: usize,
+}
+
+impl Ancillary {
+    pub(super) const NONE: Ancillary =
+        Ancillary { name: null_mut(), name_length: 0, control: null_mut(), control_length: 0 };
+
+    /// With an address only.
+    ///
+    /// # Safety
+    /// `name` is NULL or has `length` bytes, which may be read, and for a receive written, until the call ends.
+    pub(super) unsafe fn name(name: *const sockaddr, length: u32) -> Ancillary {
+        match name.is_null() {
+            true => Ancillary::NONE,
+            false => Ancillary { name: name.cast_mut(), name_length: length, ..Ancillary::NONE },
+        }
+    }
+
+    /// Those of a message.
+    ///
+    /// # Safety
+    /// As for [`Ancillary::name`], for the address and the control data of the message.
+    pub(super) unsafe fn of(message: &WsaMsg) -> Ancillary {
+        let control = message.control;
+        // SAFETY: the address of the message has so many bytes, as the caller promises.
+        let name = unsafe { Ancillary::name(message.name, message.name_length.max(0) as u32) };
+        match control.data.is_null() {
+            true => name,
+            false => Ancillary { control: control.data, control_length: control.length as usize, ..name },
+        }
+    }
+}
+
+/// The result of a receive.
+pub(super) struct Received {
+    /// The bytes.
+    pub(super) count: usize,
+    /// The flags of the message.
+    pub(super) flags: c_int,
+    /// The length of the sender's address.
+    pub(super) name_length: u32,
+    control_length: usize,
+}
+
+impl Received {
+    /// This many bytes of a stream.
+    pub(super) fn of_stream(count: usize) -> Received {
+        Received { count, flags: 0, name_length: 0, control_length: 0 }
+    }
+}
+
+/// `WSAMSG`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the fields are Windows'
+pub struct WsaMsg {
+    pub name: *mut sockaddr,
+    pub name_length: c_int,
+    pub buffers: *mut WsaBuf,
+    pub buffer_count: u32,
+    pub control: WsaBuf,
+    pub flags: u32,
+}
+
+const _: () = assert!(size_of::<WsaMsg>() == 56);
+
+impl WsaMsg {
+    /// With the received lengths and flags.
+    pub(super) fn with(mut self, received: &Received) -> WsaMsg {
+        if !self.name.is_null() {
+            self.name_length = received.name_length as c_int;
+        }
+        self.control.length = if self.control.data.is_null() { 0 } else { received.control_length as u32 };
+        self.flags = (received.flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC)) as u32;
+        self
+    }
+}
+
+fn header(pieces: &[Piece], ancillary: &Ancillary) -> libc::msghdr {
+    let mut header = libc::msghdr::zeroed();
+    header.msg_name = ancillary.name.cast();
+    header.msg_namelen = ancillary.name_length;
+    header.msg_iov = pieces.as_ptr().cast_mut().cast();
+    header.msg_iovlen = pieces.len();
+    header.msg_control = ancillary.control.cast();
+    header.msg_controllen = ancillary.control_length;
+    header
+}
+
+/// Receives a message.
+pub(super) fn receive(
+    fd: RawFd,
+    pieces: &[Piece],
+    flags: c_int,
+    ancillary: &Ancillary,
+) -> Result<Received, c_int> {
+    let mut header = header(pieces, ancillary);
+    let flags = flags | libc::MSG_CMSG_CLOEXEC;
+    let call = || {
+        // SAFETY: what the header points to is writable, by the promises of `Piece::new` and `Ancillary::name`.
+        unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, flags) as isize }
+    };
+    let count = retry_in_time(fd, libc::SO_RCVTIMEO, call)?;
+    let (name_length, control_length) = (header.msg_namelen, header.msg_controllen);
+    Ok(Received { count, flags: header.msg_flags, name_length, control_length })
+}
+
+/// Receives from a stream into one piece, which costs the kernel less than a message of pieces.
+pub(super) fn receive_piece(fd: RawFd, Piece(piece): &Piece, flags: c_int) -> Result<usize, c_int> {
+    let none = null_mut::<sockaddr>();
+    // SAFETY: the piece is writable, by the promise of `Piece::new`.
+    retry_in_time(fd, libc::SO_RCVTIMEO, || unsafe {
+        libc::syscall(libc::SYS_recvfrom, fd, piece.iov_base, piece.iov_len, flags, none, none) as isize
+    })
+}
+
+/// Sends.
+pub(super) fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Result<usize, c_int> {
+    let flags = flags | libc::MSG_NOSIGNAL;
+    if let ([Piece(piece)], true) = (pieces, ancillary.control.is_null()) {
+        let (name, length) = (ancillary.name, ancillary.name_length);
+        // SAFETY: piece and name are readable, by the promises of `Piece::new` and `Ancillary::name`.
+        return retry_in_time(fd, libc::SO_SNDTIMEO, || unsafe {
+            libc::syscall(libc::SYS_sendto, fd, piece.iov_base, piece.iov_len, flags, name, length) as isize
+        });
+    }
+    let header = header(pieces, ancillary);
+    // SAFETY: what the header points to is readable, by the promises of `Piece::new` and `Ancillary::name`.
+    retry_in_time(fd, libc::SO_SNDTIMEO, || unsafe {
+        libc::syscall(libc::SYS_sendmsg, fd, &raw const header, flags) as isize
+    })
+}
+
+/// The cause of `EPIPE` on a stream socket: the program has shut down sending, the connection was reset, or there was none.
+pub(super) fn broken(fd: RawFd) -> c_int {
+    // `struct tcp_info`: the state, and the segments sent so far.
+    const STATE: usize = 0;
+    const SEGMENTS: std::ops::Range<usize> = 136..140;
+    const TCP_CLOSE: u8 = 7;
+    let Ok(info) = system::option::<[u8; 256]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else {
+        return libc::ECONNRESET;
+    };
+    match info[SEGMENTS] {
+        _ if info[STATE] != TCP_CLOSE => libc::ESHUTDOWN,
+        [0, 0, 0, 0] => libc::ENOTCONN,
+        _ => libc::ECONNRESET,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_consumed_from_the_front() {
+        let data = [0u8; 10];
+        let start = data.as_ptr().addr();
+        for (count, expected) in [
+            (0, vec![(0, 3), (3, 2), (5, 5)]),
+            (2, vec![(2, 1), (3, 2), (5, 5)]),
+            (3, vec![(3, 2), (5, 5)]),
+            (4, vec![(4, 1), (5, 5)]),
+            (9, vec![(9, 1)]),
+            (10, vec![]),
+        ] {
+            let mut pieces: Pieces = [(0, 3), (3, 2), (5, 5)]
+                .into_iter()
+                // SAFETY: `at` and `length` are within the data, which the pieces do not outlive.
+                .map(|(at, length)| unsafe { Piece::new(data[at..].as_ptr(), length) })
+                .collect();
+            consume(&mut pieces, count);
+            let left: Vec<_> =
+                pieces.iter().map(|Piece(piece)| (piece.iov_base.addr() - start, piece.iov_len)).collect();
+            assert_eq!(left, expected, "{count}");
+            assert_eq!(total(&pieces), 10 - count);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Connections over the kernel's TCP sockets, none of which blocks.
+//!
+//! A [`Poller`] watches the sockets of a device; whoever calls [`Poller::drive`] moves them. A [`Listener`] takes
+//! connections, a [`Connection`] is one. A [`Handler`] receives the events of connections.
+
+mod background;
+mod backlog;
+mod batching;
+mod connection;
+mod link;
+mod listener;
+#[cfg(test)]
+mod model;
+mod poller;
+mod sync;
+mod timer;
+
+pub use background::Background;
+pub use connection::{Connection, Ended, Event, Handler, Posting, SharedPair};
+pub use listener::Listener;
+pub use poller::Poller;

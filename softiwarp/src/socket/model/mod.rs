@@ -1,0 +1,10 @@
+//! Batching under loom: the same file is compiled here again, with loom's primitives.
+
+#![allow(clippy::duplicate_mod, reason = "compiling the same file again is the point")]
+#![allow(dead_code, reason = "not everything is modelled")]
+
+mod sync;
+mod tests;
+
+#[path = "../batching.rs"]
+mod batching;

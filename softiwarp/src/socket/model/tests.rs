@@ -1,0 +1,163 @@
+//! No request stays held back with nobody to send it.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::batching::{Batches, Pace};
+use super::sync::Lock;
+
+/// A poller with one connection, whose queue pair is the number of requests that are posted and not sent.
+struct Model {
+    batches: Batches<()>,
+    pace: Pace,
+    pair: Lock<u32>,
+    /// The take-over timer is set. A lock of the kernel's orders its changes, and the time between setting and expiry what a thread
+    /// did before it found the timer set.
+    timer: Lock<bool>,
+}
+
+impl Model {
+    fn new() -> Arc<Model> {
+        let timer = Lock::new(true);
+        let model = Model { batches: Batches::new(), pace: Pace::new(), pair: Lock::new(0), timer };
+        model.batches.set_background(true, |()| {});
+        // Of the requests after a look the first two are not held back.
+        model.post();
+        model.post();
+        assert_eq!(*model.pair.lock(), 0);
+        Arc::new(model)
+    }
+
+    fn post(&self) {
+        let mut pair = self.pair.lock();
+        *pair += 1;
+        if !self.pace.holds(1, 8, || self.batches.defer(|| Some(()))) {
+            self.send(&mut pair);
+        }
+    }
+
+    fn send(&self, pair: &mut u32) {
+        self.pace.sent();
+        *pair = 0;
+    }
+
+    fn flush(&self, (): ()) {
+        self.send(&mut self.pace.unlist(|| self.pair.lock()));
+    }
+
+    /// The look of a thread that polls.
+    fn look(&self) {
+        self.batches.flush(|listed| self.flush(listed));
+    }
+
+    /// As the poller does, which leaves a timer alone that was just set.
+    fn note(&self) {
+        let set_timer = || *self.timer.lock() = true;
+        if self.batches.is_on_duty() {
+            self.batches.relieve(set_timer);
+        } else {
+            set_timer();
+        }
+    }
+
+    fn begin_driving(&self) {
+        self.batches.begin_driving();
+        self.look();
+    }
+
+    fn end_driving(&self) {
+        self.batches.end_driving();
+        self.note();
+    }
+
+    /// The timer expires, if it is set.
+    fn expire(&self) {
+        let set = std::mem::take(&mut *self.timer.lock());
+        if set {
+            self.batches.take_over(|listed| self.flush(listed));
+        }
+    }
+
+    fn unsent(&self) -> u32 {
+        *self.pair.lock()
+    }
+}
+
+fn check(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+fn run(model: &Arc<Model>, body: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
+    let model = Arc::clone(model);
+    thread::spawn(move || body(&model))
+}
+
+#[test]
+fn the_next_look_sends_what_is_held_back() {
+    check(|| {
+        let model = Model::new();
+        let looks = run(&model, Model::look);
+        for _ in 0..3 {
+            model.post();
+        }
+        looks.join().unwrap();
+        model.look();
+        assert_eq!(model.unsent(), 0);
+    });
+}
+
+#[test]
+fn nothing_is_held_back_while_a_thread_waits_in_drive() {
+    check(|| {
+        let model = Model::new();
+        let drives = run(&model, Model::begin_driving);
+        model.post();
+        model.post();
+        drives.join().unwrap();
+        assert_eq!(model.unsent(), 0);
+    });
+}
+
+#[test]
+fn nothing_is_held_back_while_the_background_thread_is_on_duty() {
+    check(|| {
+        let model = Model::new();
+        let takes_over = run(&model, Model::expire);
+        model.post();
+        model.post();
+        takes_over.join().unwrap();
+        assert_eq!(model.unsent(), 0);
+    });
+}
+
+#[test]
+fn what_is_held_back_is_sent_when_the_timer_expires_whoever_came_and_went() {
+    check(|| {
+        let model = Model::new();
+        let expires = run(&model, Model::expire);
+        let drives = run(&model, |model| {
+            model.begin_driving();
+            model.end_driving();
+        });
+        model.post();
+        expires.join().unwrap();
+        drives.join().unwrap();
+        model.expire();
+        assert_eq!(model.unsent(), 0);
+    });
+}
+
+#[test]
+fn a_thread_that_relieves_the_background_thread_leaves_it_on_duty_or_a_timer_set() {
+    check(|| {
+        let model = Model::new();
+        model.expire();
+        let expires = run(&model, Model::expire);
+        model.note();
+        expires.join().unwrap();
+        assert!(model.batches.is_on_duty() || *model.timer.lock());
+    });
+}

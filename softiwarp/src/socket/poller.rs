@@ -1,0 +1,421 @@
+//! The epoll set of a device and its deadlines; serves its connections.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::event::epoll;
+
+use super::batching::Batches;
+use super::timer::Timer;
+use crate::completion::CompletionQueue;
+
+/// What a poller watches.
+pub(super) trait Pollable: Send + Sync {
+    /// The socket is ready for reading or writing, as requested.
+    fn ready(&self);
+    /// This deadline has passed. It may have been replaced meanwhile.
+    fn expired(&self, at: Instant);
+    /// Sends the requests that were posted and held back to be batched.
+    fn flush(&self) {}
+    /// Ends it if one of its completion queues has lost a completion.
+    fn check(&self) {}
+    /// The device is removed: ends the connection or listener, and reports that.
+    fn remove(&self);
+}
+
+/// How many events one call handles.
+const BATCH: usize = 64;
+/// The key of the timer in the epoll set. Connections count from 1 on.
+const TIMER: u64 = 0;
+/// How long after a thread of the program has last driven the poller the background thread takes over, in nanoseconds.
+const TAKEOVER_DELAY: u64 = 2_000_000;
+/// The same after it has found something to do: the program may be waiting for memory to change, without calling anything.
+const TAKEOVER_DELAY_MIN: u64 = 64_000;
+/// The take-over timer is set again, by a system call, after this part of its time.
+const NOTES_PER_DELAY: u64 = 4;
+/// The clock is read at every 16th poll only.
+const LOOKS_PER_NOTE: u64 = 16;
+
+/// The deadlines, and the one that the timer is set to.
+#[derive(Default)]
+struct Deadlines {
+    all: BTreeSet<(Instant, u64)>,
+    set: Option<Instant>,
+}
+
+/// A descriptor of another kind than a connection's.
+struct Watched<F> {
+    descriptor: OwnedFd,
+    tell: F,
+}
+
+impl<F: Fn(&OwnedFd) + Send + Sync> Pollable for Watched<F> {
+    fn ready(&self) {
+        (self.tell)(&self.descriptor);
+    }
+
+    fn expired(&self, _at: Instant) {}
+
+    fn remove(&self) {}
+}
+
+/// The sockets of a device. It holds its connections until they have ended, and they hold it ([`Poller::clear`]).
+///
+/// Threads of the program make progress by
+/// - [`progress`](Poller::progress), for a thread that polls a completion queue and has found it empty;
+/// - [`drive`](Poller::drive) or [`drive_or`](Poller::drive_or), which wait;
+/// - [`drive`](Poller::drive) without waiting, for a thread that has waited for [`descriptor`](Poller::descriptor).
+///
+/// If none does for 2 ms, a [`Background`](super::Background) takes over. Any thread may call these, also from a
+/// [`Handler`](super::Handler), but not from a callback of a completion queue or a shared receive queue.
+pub struct Poller {
+    epoll: OwnedFd,
+    entries: Mutex<HashMap<u64, Arc<dyn Pollable>>>,
+    timer: Timer,
+    deadlines: Mutex<Deadlines>,
+    next: AtomicU64,
+    /// Counts looks.
+    looks: AtomicU64,
+    batches: Batches<Arc<dyn Pollable>>,
+    /// Expires if no thread of the program has driven the poller for some time.
+    takeover: Timer,
+    begin: Instant,
+    /// The time that `takeover` is set to next, in nanoseconds.
+    delay: AtomicU64,
+    /// When `takeover` was set: nanoseconds from `begin` on.
+    noted: AtomicU64,
+    removed: AtomicBool,
+    checking: Mutex<()>,
+    unchecked: AtomicBool,
+}
+
+impl Poller {
+    /// A poller with nothing to watch.
+    ///
+    /// # Errors
+    /// What the system says: no file descriptor is left.
+    pub fn new() -> io::Result<Arc<Poller>> {
+        let poller = Arc::new(Poller {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            entries: Mutex::default(),
+            timer: Timer::new()?,
+            deadlines: Mutex::default(),
+            next: AtomicU64::new(TIMER + 1),
+            looks: AtomicU64::new(0),
+            batches: Batches::new(),
+            takeover: Timer::new()?,
+            begin: Instant::now(),
+            delay: AtomicU64::new(TAKEOVER_DELAY),
+            noted: AtomicU64::new(0),
+            removed: AtomicBool::new(false),
+            checking: Mutex::new(()),
+            unchecked: AtomicBool::new(false),
+        });
+        epoll::add(&poller.epoll, &poller.timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
+        Ok(poller)
+    }
+
+    /// For a thread that polls `queue` and has found it empty: makes the progress of the connections that complete to it, and
+    /// now and then of all. Returns whether there was any. Costs one system call: it reads the socket of a connection that
+    /// was busy lately, so that a message is received by that call alone.
+    pub fn progress(&self, queue: &CompletionQueue) -> bool {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        if looks.is_multiple_of(LOOKS_PER_NOTE) || self.batches.is_on_duty() {
+            self.note();
+        }
+        self.flush();
+        queue.look().unwrap_or_else(|| self.turn(Some(Duration::ZERO)))
+    }
+
+    /// Makes the progress of all connections that are ready or have reached a deadline. If there is none, waits up to `wait`
+    /// for one; `None` is for ever. Returns whether there was one.
+    ///
+    /// Another thread may have done so just before this waits. To wait for a completion, therefore, arm its queue, poll once
+    /// more, and wait by [`drive_or`](Self::drive_or) for the notification of the queue.
+    pub fn drive(&self, wait: Option<Duration>) -> bool {
+        self.driven(|| self.turn(wait))
+    }
+
+    /// As [`drive`](Self::drive), but also returns when `other` is readable.
+    pub fn drive_or(&self, other: BorrowedFd<'_>, wait: Option<Duration>) -> bool {
+        self.wait_or(other, wait).unwrap_or(false)
+    }
+
+    /// The same, with the error if a signal has ended the wait.
+    pub(crate) fn wait_or(&self, other: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
+        self.driven(|| {
+            let set = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let mut both = [set(other.as_raw_fd()), set(self.epoll.as_raw_fd())];
+            // SAFETY: an array of two entries that outlives the call.
+            if unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds(wait)) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(both[1].revents != 0 && self.turn(Some(Duration::ZERO)))
+        })
+    }
+
+    /// Waits as a thread of the program, which keeps the background thread off.
+    fn driven<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.batches.begin_driving();
+        self.flush();
+        let result = wait();
+        self.batches.end_driving();
+        self.note();
+        result
+    }
+
+    /// The same for the background thread, which does not count as driving.
+    pub(super) fn turn(&self, wait: Option<Duration>) -> bool {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        // SAFETY: the array has room for `BATCH` events.
+        let count = unsafe {
+            let room = BATCH as libc::c_int;
+            libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, milliseconds(wait))
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        for event in &events[..count] {
+            let key = event.u64;
+            if key == TIMER {
+                self.expire();
+                continue;
+            }
+            let entry = self.entries.lock().get(&key).cloned();
+            if let Some(entry) = entry {
+                entry.ready();
+            }
+        }
+        count != 0
+    }
+
+    /// Whether there is nothing to watch.
+    pub fn is_idle(&self) -> bool {
+        self.entries.lock().is_empty()
+    }
+
+    /// Drops all connections and listeners. Those without another reference are closed as at the end of a process: no event
+    /// is reported, no request flushed.
+    pub fn clear(&self) {
+        self.deadlines.lock().all.clear();
+        self.batches.clear();
+        // Dropped without the lock, as closing sockets takes time.
+        let entries = std::mem::take(&mut *self.entries.lock());
+        drop(entries);
+    }
+
+    /// Removes the device: ends all listeners and all connections. Their outstanding requests are flushed, and their end is
+    /// reported, before this returns. No more can be made.
+    pub fn remove_device(&self) {
+        self.removed.store(true, Ordering::SeqCst);
+        for entry in self.all() {
+            entry.remove();
+        }
+    }
+
+    /// Ends all connections whose completion queue has overflowed.
+    pub(super) fn check(&self) {
+        self.unchecked.store(true, Ordering::SeqCst);
+        // Ending a connection may overflow the next queue, which calls this again: the loop handles that.
+        while self.unchecked.load(Ordering::SeqCst) {
+            let Some(_checking) = self.checking.try_lock() else { return };
+            while self.unchecked.swap(false, Ordering::SeqCst) {
+                for entry in self.all() {
+                    entry.check();
+                }
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<dyn Pollable>> {
+        self.entries.lock().values().cloned().collect()
+    }
+
+    /// The epoll set. When it is readable, call [`drive`](Self::drive). It may be added to another epoll set; do not change
+    /// it or read events from it.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Counts the looks of the program's threads.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a thread of the program drives the poller: the background thread stays off for some time.
+    fn note(&self) {
+        if !self.batches.has_background() {
+            return;
+        }
+        let now = self.begin.elapsed().as_nanos() as u64;
+        let before = self.noted.load(Ordering::Relaxed);
+        let delay = self.delay.load(Ordering::Relaxed);
+        let on_duty = self.batches.is_on_duty();
+        if !on_duty && now.saturating_sub(before) < delay / NOTES_PER_DELAY {
+            return;
+        }
+        // One of several threads is enough.
+        if self.noted.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            let set_timer = || self.takeover.set(Duration::from_nanos(delay));
+            if on_duty {
+                self.batches.relieve(set_timer);
+            } else {
+                self.delay.store((delay * 2).min(TAKEOVER_DELAY), Ordering::Relaxed);
+                set_timer();
+            }
+        }
+    }
+
+    /// The background thread starts, or has ended.
+    pub(super) fn set_background(&self, there: bool) {
+        self.batches.set_background(there, |listed| listed.flush());
+        if there {
+            self.takeover.set(Duration::from_nanos(TAKEOVER_DELAY));
+        }
+    }
+
+    /// The timer on which the background thread sleeps while the program drives the poller.
+    pub(super) fn takeover(&self) -> &Timer {
+        &self.takeover
+    }
+
+    /// Whether the program drives the poller again.
+    pub(super) fn is_relieved(&self) -> bool {
+        !self.batches.is_on_duty()
+    }
+
+    /// The take-over timer has expired: returns whether the background thread is on duty now.
+    pub(super) fn take_over(&self) -> bool {
+        let taken = self.batches.take_over(|listed| listed.flush());
+        if taken && self.turn(Some(Duration::ZERO)) {
+            self.delay.store(TAKEOVER_DELAY_MIN, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Has a connection flushed at the next look, or refuses ([`Batches::defer`]).
+    pub(super) fn defer(&self, connection: impl FnOnce() -> Option<Arc<dyn Pollable>>) -> bool {
+        self.batches.defer(connection)
+    }
+
+    /// Sends what was held back.
+    pub(crate) fn flush(&self) {
+        self.batches.flush(|listed| listed.flush());
+    }
+
+    fn expire(&self) {
+        self.timer.clear();
+        let now = Instant::now();
+        loop {
+            let (at, key) = {
+                let mut deadlines = self.deadlines.lock();
+                match deadlines.all.first() {
+                    Some(&expired) if expired.0 <= now => {
+                        deadlines.all.pop_first();
+                        expired
+                    }
+                    first => {
+                        let first = first.map(|&(at, _)| at);
+                        deadlines.set = first;
+                        if let Some(first) = first {
+                            self.timer.set(first.saturating_duration_since(now));
+                        }
+                        return;
+                    }
+                }
+            };
+            let entry = self.entries.lock().get(&key).cloned();
+            if let Some(entry) = entry {
+                entry.expired(at);
+            }
+        }
+    }
+
+    /// Has `tell` called, by whoever drives the poller, when `descriptor` is readable, until the device is removed. It must read what
+    /// there is.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn watch(
+        &self,
+        descriptor: OwnedFd,
+        tell: impl Fn(&OwnedFd) + Send + Sync + 'static,
+    ) -> io::Result<()> {
+        let (key, watched) = (self.key(), Arc::new(Watched { descriptor, tell }));
+        self.add(key, &watched.descriptor, epoll::EventFlags::IN, Arc::clone(&watched) as Arc<dyn Pollable>)
+    }
+
+    /// A new key for something to watch.
+    pub(super) fn key(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Watches a socket.
+    pub(super) fn add(
+        &self,
+        key: u64,
+        socket: &impl AsFd,
+        interest: epoll::EventFlags,
+        entry: Arc<dyn Pollable>,
+    ) -> io::Result<()> {
+        self.entries.lock().insert(key, entry);
+        let added = if self.removed.load(Ordering::SeqCst) {
+            Err(io::Error::from_raw_os_error(libc::ENODEV))
+        } else {
+            Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(key), interest)?)
+        };
+        if added.is_err() {
+            self.entries.lock().remove(&key);
+        }
+        added
+    }
+
+    /// Changes the events that a socket is watched for.
+    pub(super) fn change(&self, key: u64, socket: &impl AsFd, interest: epoll::EventFlags) {
+        // Fails only for a socket that is no longer watched.
+        let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(key), interest);
+    }
+
+    /// Stops watching a socket.
+    pub(super) fn remove(&self, key: u64, socket: &impl AsFd) {
+        let _ = epoll::delete(&self.epoll, socket);
+        // Dropped without the lock, as it may be the last reference.
+        let entry = self.entries.lock().remove(&key);
+        drop(entry);
+    }
+
+    /// Replaces the deadline `before` by one that is `after` from now; `None` for none. Returns the new one.
+    pub(super) fn deadline(
+        &self,
+        key: u64,
+        before: Option<Instant>,
+        after: Option<Duration>,
+    ) -> Option<Instant> {
+        if before.is_none() && after.is_none() {
+            return None;
+        }
+        let at = after.map(|after| Instant::now() + after);
+        let mut deadlines = self.deadlines.lock();
+        if let Some(before) = before {
+            deadlines.all.remove(&(before, key));
+        }
+        if let (Some(at), Some(after)) = (at, after) {
+            deadlines.all.insert((at, key));
+            // A timer that expires too early is set again then.
+            if deadlines.set.is_none_or(|set| at < set) {
+                deadlines.set = Some(at);
+                self.timer.set(after);
+            }
+        }
+        at
+    }
+}
+
+/// A time-out for the kernel: milliseconds, rounded up.
+fn milliseconds(wait: Option<Duration>) -> libc::c_int {
+    wait.map_or(-1, |wait| libc::c_int::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX))
+}

@@ -1,0 +1,18 @@
+//! The synchronisation primitives of [`batching`](super::batching), in one place so that its model can substitute others.
+
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+use parking_lot::{Mutex, MutexGuard};
+
+/// A mutex without poisoning.
+pub(super) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(super) fn new(value: T) -> Lock<T> {
+        Lock(Mutex::new(value))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock()
+    }
+}

@@ -1,0 +1,295 @@
+//! Completion queues.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use verbs_sys::*;
+
+use super::channel::{Channel, Notified, Unacknowledged};
+use super::context::Context;
+use super::limits::COMPLETIONS_MAX;
+use super::rnic::{Rnic, rnic_of};
+use super::{created, functions, verb};
+use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
+
+/// The most completions taken at a time.
+const BATCH: usize = 16;
+/// An empty slot.
+const NOTHING: Completion = Completion {
+    id: 0,
+    status: Status::Success,
+    operation: Operation::Send,
+    length: 0,
+    queue_pair: 0,
+    invalidated: None,
+};
+
+/// A completion queue.
+#[repr(C)]
+pub(super) struct Cq {
+    /// `ibv_resize_cq` changes its size while other threads poll.
+    _raw: UnsafeCell<ibv_cq>,
+    channel: *mut ibv_comp_channel,
+    rnic: &'static Rnic,
+    pub queue: Arc<CompletionQueue>,
+    pub events: Arc<Unacknowledged>,
+    /// The channel's entry of the queue, until the queue is destroyed.
+    listed: Arc<Mutex<Option<Listed>>>,
+    /// It is armed.
+    armed: Arc<AtomicBool>,
+    /// It was armed, and has not been polled since.
+    just_armed: AtomicBool,
+    /// How many queue pairs use it.
+    pub users: AtomicUsize,
+}
+
+/// A queue that has not been destroyed.
+struct Listed(*mut ibv_cq);
+
+// SAFETY: queues may be used by any thread.
+unsafe impl Send for Listed {}
+
+impl Cq {
+    /// The `Cq` of an `ibv_cq`.
+    ///
+    /// # Safety
+    /// The queue is this device's, and is not destroyed while the result is used.
+    pub(super) unsafe fn of<'a>(cq: *mut ibv_cq) -> &'a Cq {
+        // SAFETY: made by `ibv_create_cq`, and not destroyed yet.
+        unsafe { &*cq.cast::<Cq>() }
+    }
+
+    /// Takes completions; returns their number.
+    ///
+    /// # Safety
+    /// `wc` has room for `count`.
+    unsafe fn take(&self, count: c_int, wc: *mut ibv_wc) -> c_int {
+        let mut batch = [NOTHING; BATCH];
+        let most = usize::try_from(count).unwrap_or(0);
+        let mut taken = 0;
+        while taken < most {
+            let asked = BATCH.min(most - taken);
+            let found = self.queue.poll_into(&mut batch[..asked]);
+            for completion in &batch[..found] {
+                // SAFETY: one of as many places as the caller has.
+                unsafe { wc.wrapping_add(taken).write(to_c(completion)) };
+                taken += 1;
+            }
+            if found < asked {
+                break;
+            }
+        }
+        taken as c_int
+    }
+
+    /// Whether the program is about to wait for a completion, so that posted requests must be sent at once.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
+}
+
+fn to_c(completion: &Completion) -> ibv_wc {
+    let mut wc: ibv_wc = zeroed();
+    wc.wr_id = completion.id;
+    wc.status = match completion.status {
+        Status::Success => IBV_WC_SUCCESS,
+        Status::LocalLength => IBV_WC_LOC_LEN_ERR,
+        Status::LocalProtection => IBV_WC_LOC_PROT_ERR,
+        Status::Flushed => IBV_WC_WR_FLUSH_ERR,
+        Status::Bind => IBV_WC_MW_BIND_ERR,
+        Status::RemoteAccess => IBV_WC_REM_ACCESS_ERR,
+        Status::RemoteOperation => IBV_WC_REM_OP_ERR,
+    };
+    wc.opcode = match completion.operation {
+        Operation::Send => IBV_WC_SEND,
+        Operation::Write => IBV_WC_RDMA_WRITE,
+        Operation::Read => IBV_WC_RDMA_READ,
+        Operation::Bind => IBV_WC_BIND_MW,
+        Operation::Invalidate => IBV_WC_LOCAL_INV,
+        Operation::Receive => IBV_WC_RECV,
+    };
+    wc.byte_len = completion.length;
+    wc.qp_num = completion.queue_pair;
+    if let Some(token) = completion.invalidated {
+        wc.wc_flags = IBV_WC_WITH_INV;
+        wc.__bindgen_anon_1.invalidated_rkey = token;
+    }
+    wc
+}
+
+/// `context->ops.poll_cq`
+///
+/// # Safety
+/// The queue lives and is this device's, and `wc` has room for `count` completions.
+pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
+    // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
+    let own = unsafe { Cq::of(cq) };
+    // SAFETY: the caller has room for as many.
+    let found = unsafe { own.take(count, wc) };
+    if found != 0 {
+        return found;
+    }
+    // The first poll after arming skips the sockets: the wait that follows reads them.
+    if own.just_armed.load(Ordering::Relaxed) {
+        own.just_armed.store(false, Ordering::Relaxed);
+        own.rnic.poller.flush();
+        return 0;
+    }
+    if own.rnic.poller.progress(&own.queue) {
+        // SAFETY: as many places as `count` says, as verbs ask.
+        return unsafe { own.take(count, wc) };
+    }
+    0
+}
+
+/// `context->ops.req_notify_cq`
+///
+/// # Safety
+/// The queue lives and is this device's.
+pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
+    let own = unsafe { Cq::of(cq) };
+    let channel = own.channel;
+    if !own.armed.swap(true, Ordering::Relaxed) && !channel.is_null() {
+        // SAFETY: a channel of the caller's lives as long as its queues.
+        unsafe { &*channel.cast::<Channel>() }.events.arm(&own.rnic.poller);
+    }
+    own.just_armed.store(true, Ordering::Relaxed);
+    own.queue.arm(if solicited_only != 0 { Arm::Solicited } else { Arm::Any });
+    0
+}
+
+/// The capacity that was asked for.
+fn room(asked: c_int) -> Result<usize, c_int> {
+    u32::try_from(asked)
+        .ok()
+        .filter(|room| (1..=COMPLETIONS_MAX).contains(room))
+        .map_or(Err(libc::EINVAL), |room| Ok(room as usize))
+}
+
+functions! {
+    fn ibv_create_cq(
+        context: *mut ibv_context, cqe: c_int, cookie: *mut c_void, channel: *mut ibv_comp_channel, _vector: c_int
+    ) -> *mut ibv_cq {
+        let new = || {
+            // SAFETY: opened by this device, and closed after all that was made on it, as verbs ask.
+            let (rnic, room) = (unsafe { rnic_of(context) }?, room(cqe)?);
+            let listed = Arc::new(Mutex::new(None::<Listed>));
+            let events = Arc::<Unacknowledged>::default();
+            // SAFETY: a channel of the caller's lives as long as its queues.
+            let inbox = (!channel.is_null()).then(|| unsafe { Arc::clone(&(*channel.cast::<Channel>()).events) });
+            let armed = Arc::new(AtomicBool::new(false));
+            let (place, counted, flag) = (Arc::clone(&listed), Arc::clone(&events), Arc::clone(&armed));
+            let tell = move |event| {
+                if event == Event::Completion && flag.swap(false, Ordering::Relaxed) && let Some(inbox) = &inbox {
+                    inbox.disarm();
+                }
+                let place = place.lock();
+                let Some(Listed(cq)) = *place else { return };
+                match (event, &inbox) {
+                    (Event::Completion, Some(inbox)) => inbox.push(Notified::new(cq, &counted)),
+                    (Event::Completion, None) => {}
+                    (Event::Overflow, _) => {
+                        let element = ibv_async_event__bindgen_ty_1 { cq };
+                        // SAFETY: the queue is listed, hence not destroyed yet.
+                        let context = unsafe { (*cq).context };
+                        // SAFETY: a context lives as long as its queues.
+                        unsafe { Context::report(context, IBV_EVENT_CQ_ERR, element) };
+                    }
+                }
+            };
+            let mut raw: ibv_cq = zeroed();
+            (raw.context, raw.channel, raw.cq_context, raw.cqe) = (context, channel, cookie, cqe);
+            let queue = Arc::new(CompletionQueue::new(room, tell));
+            let (users, just_armed) = (AtomicUsize::new(0), AtomicBool::new(false));
+            let place = Arc::clone(&listed);
+            let _raw = UnsafeCell::new(raw);
+            let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, just_armed, users };
+            let cq = Box::into_raw(Box::new(cq)).cast();
+            *place.lock() = Some(Listed(cq));
+            if !channel.is_null() {
+                // SAFETY: a channel that lives; creating and destroying queues of one channel at once is for the caller to order.
+                unsafe { (*channel).refcnt += 1 };
+                // SAFETY: a channel of the caller's lives as long as its queues.
+                unsafe { &*channel.cast::<Channel>() }.events.look_for_sockets(Some(&rnic.poller));
+            }
+            Ok(cq)
+        };
+        created(new())
+    }
+
+    fn ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
+        // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
+        let own = unsafe { Cq::of(cq) };
+        verb(room(cqe).and_then(|room| own.queue.resize(room).map_err(|_| libc::EINVAL)).map(|()| {
+            // SAFETY: a queue that lives; others at most read the number.
+            unsafe { (*cq).cqe = cqe };
+        }))
+    }
+
+    fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
+        // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
+        let own = unsafe { Cq::of(cq) };
+        if own.users.load(Ordering::Acquire) != 0 {
+            return libc::EBUSY;
+        }
+        *own.listed.lock() = None;
+        let channel = own.channel;
+        if !channel.is_null() {
+            // SAFETY: the channel lives as long as its queues; creating and destroying some at once is for the caller to order.
+            unsafe { (*channel).refcnt -= 1 };
+            // SAFETY: the channel lives as long as its queues.
+            let inbox = unsafe { &(*channel.cast::<Channel>()).events };
+            if own.armed.swap(false, Ordering::Relaxed) {
+                inbox.disarm();
+            }
+            drop(inbox.remove(|notified| notified.is_of(cq)));
+        }
+        own.events.wait();
+        // SAFETY: made above, destroyed once.
+        drop(unsafe { Box::from_raw(cq.cast::<Cq>()) });
+        0
+    }
+
+    fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
+        // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
+        unsafe { Cq::of(cq) }.events.acknowledged(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_was_just_armed_is_polled_without_a_look_at_the_sockets() {
+        // SAFETY: the only device there is.
+        let context = unsafe { super::super::ibv_open_device(ptr::null_mut()) };
+        // SAFETY: the context lives; a queue without a channel.
+        let cq = unsafe { ibv_create_cq(context, 1, ptr::null_mut(), ptr::null_mut(), 0) };
+        assert!(!cq.is_null());
+        let mut wc: ibv_wc = zeroed();
+        // SAFETY: the queue lives.
+        let poller = &unsafe { Cq::of(cq) }.rnic.poller;
+        let mut looks = || {
+            let before = poller.looks();
+            // SAFETY: the queue lives; room for one.
+            assert_eq!(unsafe { poll_cq(cq, 1, &raw mut wc) }, 0);
+            poller.looks() - before
+        };
+        assert_eq!(looks(), 1);
+        // SAFETY: the queue lives.
+        assert_eq!(unsafe { req_notify_cq(cq, 0) }, 0);
+        assert_eq!(looks(), 0, "the wait that follows looks");
+        assert_eq!(looks(), 1, "a program that goes on polling");
+        // SAFETY: destroyed once.
+        assert_eq!(unsafe { ibv_destroy_cq(cq) }, 0);
+        // SAFETY: closed once.
+        assert_eq!(unsafe { super::super::ibv_close_device(context) }, 0);
+    }
+}

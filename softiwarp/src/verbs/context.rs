@@ -1,0 +1,81 @@
+//! Contexts and their asynchronous events.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use verbs_sys::*;
+
+use super::inbox::Inbox;
+
+/// An opened device.
+#[repr(C)]
+pub(super) struct Context {
+    pub raw: ibv_context,
+    pub events: Inbox<ibv_async_event>,
+    /// The device was removed.
+    removed: AtomicBool,
+}
+
+// SAFETY: what the events point to may be used by any thread.
+unsafe impl Send for Context {}
+// SAFETY: the context of C is not changed once it is made.
+unsafe impl Sync for Context {}
+
+struct Open(*mut Context);
+
+// SAFETY: contexts may be used by any thread.
+unsafe impl Send for Open {}
+
+/// The contexts that are open.
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+impl Context {
+    pub(super) fn open(raw: ibv_context, events: Inbox<ibv_async_event>) -> *mut Context {
+        let new = Box::into_raw(Box::new(Context { raw, events, removed: AtomicBool::new(false) }));
+        OPEN.lock().push(Open(new));
+        new
+    }
+
+    /// # Safety
+    /// From [`open`](Self::open), closed once, and not used any more.
+    pub(super) unsafe fn close(context: *mut Context) {
+        OPEN.lock().retain(|open| open.0 != context);
+        // SAFETY: from `open`, closed once, as the caller says.
+        drop(unsafe { Box::from_raw(context) });
+    }
+
+    /// Whether the device was removed.
+    ///
+    /// # Safety
+    /// The context has not been closed.
+    pub(super) unsafe fn is_removed(context: *mut ibv_context) -> bool {
+        // SAFETY: contexts are ours.
+        unsafe { &*context.cast::<Context>() }.removed.load(Ordering::Acquire)
+    }
+
+    /// Reports to all contexts that the device was removed.
+    pub(super) fn device_removed() {
+        let open = OPEN.lock();
+        for context in open.iter() {
+            // SAFETY: a context leaves the list, which is locked, before it is closed.
+            let context = unsafe { &*context.0 };
+            if !context.removed.swap(true, Ordering::AcqRel) {
+                let element = ibv_async_event__bindgen_ty_1 { port_num: 0 };
+                context.events.push(ibv_async_event { element, event_type: IBV_EVENT_DEVICE_FATAL });
+            }
+        }
+    }
+
+    /// Reports an asynchronous event.
+    ///
+    /// # Safety
+    /// The context has not been closed.
+    pub(super) unsafe fn report(
+        context: *mut ibv_context,
+        event_type: ibv_event_type,
+        element: ibv_async_event__bindgen_ty_1,
+    ) {
+        // SAFETY: contexts are ours.
+        unsafe { &*context.cast::<Context>() }.events.push(ibv_async_event { element, event_type });
+    }
+}

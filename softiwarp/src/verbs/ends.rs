@@ -1,0 +1,56 @@
+//! A queue pair and its connection, as `ibv_qp` and `rdma_cm_id` share them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::queue_pair::{Phase, QueuePair};
+use crate::socket::{Connection, SharedPair};
+
+/// A queue pair and its connection, as `ibv_qp` and `rdma_cm_id` share them.
+pub(super) struct Ends {
+    pub pair: SharedPair,
+    pub connection: OnceLock<Arc<Connection>>,
+    /// An id connects it, or has.
+    claimed: AtomicBool,
+}
+
+impl Ends {
+    /// Those of a new queue pair.
+    pub(super) fn new(pair: QueuePair) -> Arc<Ends> {
+        let (pair, claimed) = (Arc::new(Mutex::new(pair)), AtomicBool::new(false));
+        Arc::new(Ends { pair, connection: OnceLock::new(), claimed })
+    }
+
+    /// Reserves the queue pair for a connection; `None` if it has or had one, is being connected, or has failed.
+    pub(super) fn claim(self: &Arc<Ends>) -> Option<Claim> {
+        let claimed = self.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire);
+        let claim = claimed.is_ok().then(|| Claim(Arc::clone(self)))?;
+        // As a queue pair leaves this phase once, it is not connected again if a claim is dropped after it was connected.
+        (self.pair.lock().phase() == Phase::Idle).then_some(claim)
+    }
+
+    /// Ends the connection, and flushes what is outstanding.
+    pub(super) fn end(&self) {
+        match self.connection.get() {
+            Some(connection) => connection.disconnect(),
+            None => self.pair.lock().disconnect(),
+        }
+    }
+
+    /// It is connected. A queue pair is connected once.
+    pub(super) fn connected(&self, connection: &Arc<Connection>) {
+        let _ = self.connection.set(Arc::clone(connection));
+    }
+}
+
+/// The reservation of a queue pair for one connection. Dropped when the connection could not be made, it frees the queue pair for
+/// another.
+pub(super) struct Claim(Arc<Ends>);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.claimed.store(false, Ordering::Release);
+    }
+}

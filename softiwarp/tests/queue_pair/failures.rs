@@ -1,0 +1,174 @@
+//! Requests that fail, are refused or flushed, and what the peer is told of it.
+
+use super::*;
+
+#[test]
+fn what_is_outstanding_is_flushed_in_its_order() {
+    let mut pair = Pair::new(false, 1, 1448, pipes(1 << 20, 1000, 1));
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let (mine, theirs) = (Block::new(&a.domain, 9000, ALL), Block::new(&b.domain, 9000, ALL));
+    a.pair.post_receive(100, &[]).unwrap();
+    a.pair.post_receive(101, &[]).unwrap();
+    a.post(1, Work::Write { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(0, 9000)]);
+    a.post(2, Work::Read { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(0, 10)]);
+    let silent = SendRequest {
+        id: 3,
+        work: Work::Send(SendKind::default()),
+        payload: Payload::Pieces(&[]),
+        signaled: false,
+        fence: false,
+    };
+    a.pair.post_send(&silent).unwrap();
+    a.pair.transmit(&mut pair.pipes.0);
+    a.pair.disconnect();
+    assert_eq!(seen(&a.take_sent()), [1, 2, 3].map(|id| (id, Status::Flushed)));
+    assert_eq!(seen(&a.take_received()), [100, 101].map(|id| (id, Status::Flushed)));
+    a.pair.post_receive(102, &[]).unwrap();
+    a.pair.post_send(&SendRequest { id: 4, ..silent }).unwrap();
+    assert_eq!(seen(&a.take_sent()), [(4, Status::Flushed)]);
+    assert_eq!(seen(&a.take_received()), [(102, Status::Flushed)]);
+    pair.until_ended();
+    assert_eq!(pair.ends.1.pair.cause(), Some(Cause::Closed), "the frame that had begun was ended");
+}
+
+#[test]
+fn no_request_behind_a_failed_one_has_ended_well() {
+    let mut pair = plain();
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let (mine, theirs) = (Block::new(&a.domain, 100, ALL), Block::new(&b.domain, 100, ALL));
+    let target = Work::Write { token: theirs.token(), offset: theirs.at(0) };
+    a.post(1, target, &[mine.piece(0, 10)]);
+    a.post(2, Work::Read { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(0, 10)]);
+    a.post(3, target, &[mine.piece(0, 10)]);
+    // The peer answers nothing.
+    a.pair.transmit(&mut pair.pipes.0);
+    a.pair.disconnect();
+    let expected = [(1, Status::Success), (2, Status::Flushed), (3, Status::Flushed)];
+    assert_eq!(seen(&a.take_sent()), expected);
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused() {
+    let mut pair = plain();
+    let a = &mut pair.ends.0;
+    let mine = Block::new(&a.domain, 100, ALL);
+    let mut idle = End::new(9, None);
+    let big: [&[u8]; 1] = [&[0; 1025]];
+    let request = |payload| SendRequest {
+        id: 1,
+        work: Work::Send(SendKind::default()),
+        payload,
+        signaled: true,
+        fence: false,
+    };
+    assert_eq!(idle.pair.post_send(&request(Payload::Pieces(&[]))), Err(PostError::NotConnected));
+    let piece = mine.piece(0, 1);
+    let (many, long) = ([piece; 41], [Piece { length: 1 << 30, ..piece }, piece]);
+    assert_eq!(a.pair.post_send(&request(Payload::Pieces(&many))), Err(PostError::Invalid));
+
+    assert_eq!(a.pair.post_send(&request(Payload::Pieces(&long))), Err(PostError::Invalid));
+    assert_eq!(a.pair.post_send(&request(Payload::Inline(&big))), Err(PostError::Invalid));
+    let read = Work::Read { token: 1, offset: 1 };
+    let inline = Payload::Inline(&[b"x"]);
+    assert_eq!(a.pair.post_send(&SendRequest { work: read, ..request(inline) }), Err(PostError::Invalid));
+    for _ in 0..64 {
+        a.pair.post_send(&request(Payload::Pieces(&[]))).unwrap();
+        a.pair.post_receive(1, &[]).unwrap();
+    }
+    assert_eq!(a.pair.post_send(&request(Payload::Pieces(&[]))), Err(PostError::Full));
+    assert_eq!(a.pair.post_receive(1, &[]), Err(PostError::Full));
+}
+
+#[test]
+fn a_bad_token_of_its_own_ends_a_request_and_the_connection() {
+    let mut pair = plain();
+    let a = &mut pair.ends.0;
+    let mine = Block::new(&a.domain, 100, ALL);
+    pair.ends.1.pair.post_receive(7, &[]).unwrap();
+    pair.ends.1.pair.post_receive(8, &[]).unwrap();
+    let a = &mut pair.ends.0;
+    a.send(1, &[]);
+    a.send(2, &[mine.piece(50, 51)]);
+    a.send(3, &[]);
+    pair.until_ended();
+    let done = seen(&pair.ends.0.take_sent());
+    assert_eq!(done, [(1, Status::Success), (2, Status::LocalProtection), (3, Status::Flushed)]);
+    assert_eq!(seen(&pair.ends.1.take_received()), [(7, Status::Success), (8, Status::Flushed)]);
+    assert_eq!(pair.ends.1.pair.cause(), Some(Cause::Told(Some(Violation::LOCAL_CATASTROPHIC))));
+}
+
+/// What each fault of a program at one end is, seen from both.
+#[test]
+fn the_peer_is_told_what_it_did_wrong() {
+    let all = Rights { bind: false, ..ALL };
+    let no_write = Rights { remote_write: false, ..all };
+    let no_read = Rights { remote_read: false, ..all };
+    let write: fn(u32, u64) -> Work = |token, offset| Work::Write { token, offset };
+    let read: fn(u32, u64) -> Work = |token, offset| Work::Read { token, offset };
+    let cases = [
+        ("one byte before, write", write, all, 0, -1, Violation::WRITE_BOUNDS),
+        ("one byte behind", write, all, 0, 91, Violation::WRITE_BOUNDS),
+        ("a wrong token", write, all, 1, 0, Violation::WRITE_TOKEN),
+        ("no right to write", write, no_write, 0, 0, Violation::WRITE_TOKEN),
+        ("one byte before, read", read, all, 0, -1, Violation::READ_BOUNDS),
+        ("one byte behind, read", read, all, 0, 91, Violation::READ_BOUNDS),
+        ("a wrong token, read", read, all, 1, 0, Violation::READ_TOKEN),
+        ("no right, read", read, no_read, 0, 0, Violation::READ_RIGHTS),
+    ];
+    for (what, work, rights, wrong, shift, violation) in cases {
+        let mut pair = plain();
+        let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+        let (mine, theirs) = (Block::new(&a.domain, 100, ALL), Block::new(&b.domain, 100, rights));
+        mine.set(0, &[0xff; 100]);
+        a.pair.post_receive(5, &[]).unwrap();
+        b.pair.post_receive(6, &[]).unwrap();
+        a.post(
+            1,
+            work(theirs.token() ^ wrong, theirs.at(0).wrapping_add_signed(shift)),
+            &[mine.piece(0, 10)],
+        );
+        a.post(2, Work::Read { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(20, 10)]);
+        pair.until_ended();
+        let (a, b) = (&pair.ends.0, &pair.ends.1);
+        assert_eq!(b.pair.cause(), Some(Cause::Peer(violation)), "{what}");
+        assert_eq!(a.pair.cause(), Some(Cause::Told(Some(violation))), "{what}");
+        let first = if what.ends_with("read") { Status::RemoteAccess } else { Status::Success };
+        assert_eq!(seen(&a.take_sent()), [(1, first), (2, Status::Flushed)], "{what}");
+        assert_eq!(seen(&a.take_received()), [(5, Status::Flushed)], "{what}");
+        assert_eq!(seen(&b.take_received()), [(6, Status::Flushed)], "{what}");
+        assert_eq!(theirs.get(0, 100), [0; 100], "{what}");
+    }
+}
+
+#[test]
+fn a_message_too_long_and_one_without_a_receive() {
+    let mut pair = plain();
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let (mine, theirs) = (Block::new(&a.domain, 100, ALL), Block::new(&b.domain, 100, ALL));
+    b.pair.post_receive(6, &[theirs.piece(0, 9)]).unwrap();
+    b.pair.post_receive(7, &[theirs.piece(0, 100)]).unwrap();
+    a.send(1, &[mine.piece(0, 10)]);
+    pair.until_ended();
+    assert_eq!(pair.ends.1.pair.cause(), Some(Cause::Peer(Violation::TOO_LONG)));
+    assert_eq!(seen(&pair.ends.1.take_received()), [(6, Status::LocalLength), (7, Status::Flushed)]);
+
+    let mut pair = plain();
+    pair.ends.0.send(1, &[]);
+    pair.until_ended();
+    assert_eq!(pair.ends.0.pair.cause(), Some(Cause::Told(Some(Violation::NO_BUFFER))));
+}
+
+#[test]
+fn memory_that_is_taken_away_in_a_transfer_ends_it() {
+    let mut pair = Pair::new(false, 4, 1448, pipes(1 << 20, 3000, 1));
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let (mine, mut theirs) = (Block::new(&a.domain, 50_000, ALL), Block::new(&b.domain, 50_000, ALL));
+    a.post(1, Work::Read { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(0, 50_000)]);
+    for _ in 0..3 {
+        pair.step();
+    }
+    theirs.deregister();
+    pair.until_ended();
+    let done = seen(&pair.ends.0.take_sent());
+    assert!(done == [(1, Status::RemoteAccess)] || done == [(1, Status::Flushed)], "{done:?}");
+}

@@ -1,0 +1,358 @@
+//! Sessions of the Rust API: what they keep alive while requests are outstanding, and how they wait.
+
+use double::{Side, complete_with, fail, heap, remove_device, turn};
+use ndcompat::types::{RegionFlags, RequestFlags};
+use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// The allocator always maps blocks of this size separately.
+const LENGTH: usize = 40 << 20;
+/// The time limit.
+const SOON: Duration = Duration::from_secs(20);
+
+fn session() -> Session {
+    Session::new(&Provider::open_any().unwrap()).unwrap()
+}
+
+/// Two ends of a connection, both of `session`. `first` posts on the second before it is connected.
+fn connected(session: &Session, first: impl FnOnce(&Pair)) -> (Connection, Connection) {
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    let offer = Offer { inbound_read_limit: 4, outbound_read_limit: 4, ..Offer::default() };
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = session.queue_pair().name(1).build().unwrap();
+            session.wait(session.connect(pair, address, offer)).unwrap()
+        });
+        let pair = session.queue_pair().name(2).build().unwrap();
+        first(&pair);
+        let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let accepted = session.wait(request.accept(pair, offer)).unwrap();
+        (connecting.join().unwrap(), accepted)
+    })
+}
+
+/// The number of wake-ups of a task.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn memory_that_the_device_can_reach_is_not_freed() {
+    let _turn = turn();
+    let session = session();
+    for refused in [false, true] {
+        let before = heap();
+        let buffer = session.buffer(LENGTH).unwrap();
+        if refused {
+            fail("ibv_dereg_mr", libc::EBUSY);
+        }
+        drop(buffer);
+        assert_eq!(heap() - before >= LENGTH as isize, refused, "refused: {refused}");
+    }
+}
+
+#[test]
+fn a_message_arrives_and_both_buffers_come_back() {
+    let _turn = turn();
+    let session = session();
+    let mut receiving = None;
+    let buffer = session.buffer(64).unwrap();
+    let (client, _server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+    let mut message = session.buffer(16).unwrap();
+    message[..5].copy_from_slice(b"hello");
+    let (message, sent) = client.send(message.part(..5)).wait();
+    assert_eq!((message.len(), sent.unwrap().bytes), (16, 5));
+    let (received, done) = receiving.unwrap().wait();
+    let done = done.unwrap();
+    assert_eq!((&received[..done.bytes], done.queue_pair), (&b"hello"[..], 2));
+}
+
+#[test]
+fn a_dropped_request_keeps_its_memory_until_it_has_completed() {
+    let _turn = turn();
+    let session = session();
+    let before = heap();
+    let buffer = session.buffer(LENGTH).unwrap();
+    let (client, _server) = connected(&session, |pair| drop(pair.receive(buffer)));
+    assert!(heap() - before >= LENGTH as isize, "it is outstanding");
+    client.send(session.buffer(1).unwrap()).wait().1.unwrap();
+    session.poll();
+    assert!(heap() - before < LENGTH as isize, "it has completed");
+}
+
+#[test]
+fn memory_of_cancelled_requests_comes_back_with_the_queue_pair() {
+    let _turn = turn();
+    let session = session();
+    let before = heap();
+    let pair = session.queue_pair().build().unwrap();
+    drop(pair.receive(session.buffer(LENGTH).unwrap()));
+    let kept = pair.receive(session.buffer(8).unwrap());
+    assert!(heap() - before >= LENGTH as isize);
+    drop(pair);
+    assert!(heap() - before < LENGTH as isize);
+    assert_eq!(kept.wait().1, Err(Status::CANCELED));
+}
+
+#[test]
+fn a_session_that_ends_frees_what_is_outstanding() {
+    let _turn = turn();
+    let adapter = Provider::open_any().unwrap();
+    let before = heap();
+    {
+        let session = Session::new(&adapter).unwrap();
+        let shared = session.shared_receives(4, 0).unwrap();
+        drop(shared.receive(session.buffer(LENGTH).unwrap()));
+        assert!(heap() - before >= LENGTH as isize);
+    }
+    assert!(heap() - before < LENGTH as isize);
+}
+
+#[test]
+fn a_request_that_cannot_be_posted_gives_its_memory_back() {
+    let _turn = turn();
+    let session = session();
+    let pair = session.queue_pair().build().unwrap();
+    let (buffer, result) = pair.send(session.buffer(8).unwrap()).wait();
+    assert_eq!((buffer.len(), result), (8, Err(Status::CONNECTION_INVALID)));
+    let receives: Vec<_> = (0..17).map(|_| pair.receive(session.buffer(8).unwrap())).collect();
+    let full = receives.into_iter().last().unwrap();
+    assert!(full.is_done());
+    assert_eq!(full.wait().1, Err(Status::NO_MORE_ENTRIES));
+}
+
+#[test]
+fn peers_write_and_read_shared_memory() {
+    let _turn = turn();
+    let session = session();
+    let flags = RegionFlags::ALLOW_REMOTE_WRITE | RegionFlags::ALLOW_REMOTE_READ;
+    let target = session.shared_memory(32, flags).unwrap();
+    let (client, _server) = connected(&session, |_| ());
+    let mut source = session.buffer(8).unwrap();
+    source.copy_from_slice(b"01234567");
+    let (_, written) = client.write(source.part(2..), target.remote(4)).wait();
+    assert_eq!(written.unwrap().bytes, 6);
+    let sink = session.shared_memory(16, RegionFlags::RDMA_READ_SINK).unwrap();
+    let (sink, read) = client.read(sink.part(1..9), target.remote(2)).wait();
+    assert_eq!(read.unwrap().bytes, 8);
+    let mut seen = [0; 16];
+    sink.load(0, &mut seen);
+    assert_eq!(&seen, b"\0\0\x00234567\0\0\0\0\0\0\0");
+    let forbidden = RemoteMemory { token: !target.remote(0).token, ..target.remote(0) };
+    let (_, refused) = client.write(source_of(&session), forbidden).wait();
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[test]
+fn shared_memory_is_copied_at_any_offset_and_length() {
+    let _turn = turn();
+    let memory = session().shared_memory(64, RegionFlags::empty()).unwrap();
+    let pattern: Vec<u8> = (1..=64).collect();
+    for offset in 0..20 {
+        for length in 0..40 {
+            memory.store(0, &[0; 64]);
+            memory.store(offset, &pattern[..length]);
+            let mut all = [0; 64];
+            memory.load(0, &mut all);
+            assert_eq!(&all[offset..offset + length], &pattern[..length]);
+            assert!(all[..offset].iter().chain(&all[offset + length..]).all(|byte| *byte == 0));
+            let mut part = vec![0; length];
+            memory.load(offset, &mut part);
+            assert_eq!(part, &pattern[..length]);
+        }
+    }
+}
+
+fn source_of(session: &Session) -> ndcompat::Buffer {
+    session.buffer(8).unwrap()
+}
+
+#[test]
+fn a_silent_request_has_a_result_all_the_same() {
+    let _turn = turn();
+    let session = session();
+    let mut receiving = None;
+    let buffer = session.buffer(64).unwrap();
+    let (client, _server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+    let (_, sent) = client.send_with(session.buffer(3).unwrap(), RequestFlags::SILENT_SUCCESS).wait();
+    assert_eq!(sent.unwrap().bytes, 3);
+    assert_eq!(receiving.unwrap().wait().1.unwrap().bytes, 3);
+}
+
+#[test]
+fn receives_of_a_shared_queue_say_whose_they_were() {
+    let _turn = turn();
+    let session = session();
+    let shared = session.shared_receives(8, 2).unwrap();
+    let receiving = [shared.receive(session.buffer(8).unwrap()), shared.receive(session.buffer(8).unwrap())];
+    let low = shared.low().unwrap();
+    assert_eq!(low.status(), Status::PENDING);
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    std::thread::scope(|threads| {
+        let client = threads.spawn(|| {
+            let pair = session.queue_pair().build().unwrap();
+            let client = session.wait(session.connect(pair, address, Offer::default())).unwrap();
+            client.send(session.buffer(5).unwrap()).wait().1.unwrap();
+            client
+        });
+        let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let pair = session.queue_pair().name(77).shared_receives(&shared).build().unwrap();
+        let _server = session.wait(request.accept(pair, Offer::default())).unwrap();
+        let _client = client.join().unwrap();
+        let [first, second] = receiving;
+        let done = first.wait().1.unwrap();
+        assert_eq!((done.bytes, done.queue_pair), (5, 77));
+        low.wait().unwrap();
+        assert!(!second.is_done());
+    });
+}
+
+#[test]
+fn a_shared_queue_of_another_session_is_refused() {
+    let _turn = turn();
+    let (one, other) = (session(), session());
+    let shared = one.shared_receives(8, 0).unwrap();
+    let made = other.queue_pair().shared_receives(&shared).build();
+    assert_eq!(made.unwrap_err(), Status::INVALID_PARAMETER_4);
+}
+
+#[test]
+fn a_thread_waits_no_longer_than_it_wants_to() {
+    let _turn = turn();
+    let session = session();
+    let pair = session.queue_pair().build().unwrap();
+    let receiving = pair.receive(session.buffer(8).unwrap());
+    let receiving = receiving.wait_for(Duration::from_millis(1)).unwrap_err();
+    assert!(session.wait_for(Duration::from_millis(1), receiving).is_none());
+    let endless = std::future::pending::<()>();
+    assert!(session.spin_for(Duration::from_millis(1), endless).is_none());
+}
+
+#[test]
+fn threads_that_wait_for_different_requests_each_hear_of_theirs() {
+    let _turn = turn();
+    let session = session();
+    const MESSAGES: usize = 16;
+    let mut receiving = Vec::new();
+    let buffers: Vec<_> = (0..MESSAGES).map(|_| session.buffer(8).unwrap()).collect();
+    let (client, _server) = connected(&session, |pair| {
+        receiving.extend(buffers.into_iter().map(|buffer| pair.receive(buffer)));
+    });
+    std::thread::scope(|threads| {
+        let waiting: Vec<_> = receiving
+            .into_iter()
+            .map(|receiving| threads.spawn(move || receiving.wait().1.unwrap().bytes))
+            .collect();
+        for length in 1..=8 {
+            for _ in 0..MESSAGES / 8 {
+                client.send(session.buffer(length).unwrap()).wait().1.unwrap();
+            }
+        }
+        let mut lengths: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap()).collect();
+        lengths.sort_unstable();
+        assert_eq!(lengths, (1..=8).flat_map(|length| [length; MESSAGES / 8]).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_task_is_woken_though_no_thread_waits() {
+    let _turn = turn();
+    let session = session();
+    let mut receiving = None;
+    let buffer = session.buffer(8).unwrap();
+    let (client, _server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut receiving = std::pin::pin!(receiving.unwrap());
+    assert!(receiving.as_mut().poll(&mut context).is_pending());
+    drop(client.send(session.buffer(1).unwrap()));
+    while count.0.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert!(matches!(receiving.as_mut().poll(&mut context), Poll::Ready((_, Ok(_)))));
+}
+
+#[test]
+fn a_poll_loop_hears_of_completions_by_a_descriptor() {
+    let _turn = turn();
+    let session = session();
+    let mut receiving = None;
+    let buffer = session.buffer(8).unwrap();
+    let (client, _server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+    let progress = session.progress();
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut receiving = std::pin::pin!(receiving.unwrap());
+    let readable = |millis| {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&progress);
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, a local.
+        unsafe { libc::poll(&mut poll, 1, millis) == 1 }
+    };
+    for _ in 0..3 {
+        assert!(receiving.as_mut().poll(&mut context).is_pending());
+        progress.turn();
+        assert!(!readable(0));
+        drop(client.send(session.buffer(1).unwrap()));
+        let mut loops = 0;
+        while count.0.load(Ordering::SeqCst) == 0 {
+            assert!(readable(10_000));
+            progress.turn();
+            loops += 1;
+        }
+        assert!(loops > 0, "nobody else looks after the session");
+        assert!(!readable(0), "all is served");
+        assert!(matches!(receiving.as_mut().poll(&mut context), Poll::Ready((_, Ok(_)))));
+        count.0.store(0, Ordering::SeqCst);
+        receiving.set(_server.receive(session.buffer(8).unwrap()));
+    }
+}
+
+#[test]
+fn a_failed_request_fails_and_the_others_are_cancelled() {
+    let _turn = turn();
+    let session = session();
+    let (client, server) = connected(&session, |_| ());
+    let waiting = client.receive(session.buffer(8).unwrap());
+    let _ready = server.receive(session.buffer(8).unwrap());
+    complete_with(Side::Initiator, 12);
+    let (_, sent) = client.send(session.buffer(8).unwrap()).wait();
+    assert!(sent.is_err());
+    assert_eq!(waiting.wait().1, Err(Status::CANCELED));
+}
+
+#[test]
+fn who_waits_hears_that_the_device_is_gone() {
+    let _turn = turn();
+    let session = session();
+    let pair = session.queue_pair().build().unwrap();
+    let receiving = pair.receive(session.buffer(8).unwrap());
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(move || receiving.wait().1);
+        remove_device();
+        let ended = waiting.join().unwrap();
+        assert!(matches!(ended, Err(Status::CANCELED | Status::DEVICE_REMOVED)), "{ended:?}");
+    });
+    assert_eq!(session.buffer(8).unwrap_err(), Status::DEVICE_REMOVED);
+}
+
+#[test]
+fn an_address_leads_to_itself_and_none_to_nowhere() {
+    let _turn = turn();
+    assert_eq!(Provider::open("192.0.2.200:0".parse().unwrap()).err(), Some(Status::INVALID_ADDRESS));
+    let elsewhere = Provider::resolve("127.0.0.1:1".parse().unwrap());
+    assert_eq!(elsewhere, Err(Status::INVALID_ADDRESS), "loopback has no RDMA");
+}

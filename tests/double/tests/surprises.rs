@@ -1,0 +1,6 @@
+//! Unusual uses of requests and memory, on the double.
+
+#[path = "../../shared/surprises.rs"]
+mod surprises;
+
+use double::turn;

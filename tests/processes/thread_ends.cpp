@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// How threads end while the library is at work: by pthread_cancel, with requests pending, with destructors that use the library.
+#include "processes.h"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// pthread_cancel
+
+// A wait without end, and what ends it.
+struct Wait {
+    std::function<void()> wait;
+    std::function<void()> satisfy;
+};
+
+// What the library is in the middle of stays whole: cancelling waits until the call is over.
+static void cancel_waits(const std::vector<Wait>& waits)
+{
+    for (const Wait& wait : waits) {
+        bool done = false;
+        Thread thread([&] {
+            wait.wait();
+            done = true;
+            pthread_testcancel();
+        });
+        thread.wait_until_asleep();
+        CHECK(pthread_cancel(thread.pthread()) == 0);
+        wait.satisfy();
+        CHECK(thread.join() == PTHREAD_CANCELED && done);
+    }
+}
+
+static void cancel_objects()
+{
+    static HANDLE one = event(), port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, nullptr, 0, 0);
+    static SRWLOCK lock = SRWLOCK_INIT;
+    static CONDITION_VARIABLE condition = CONDITION_VARIABLE_INIT;
+    static CRITICAL_SECTION section;
+    static LONG word = 0, same = 0;
+    static bool holds = false;
+    static int silent[2];
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, silent) == 0);
+    InitializeCriticalSection(&section);
+    AcquireSRWLockExclusive(&lock);
+    EnterCriticalSection(&section);
+    cancel_waits({
+        {[] { CHECK(WaitForSingleObject(one, INFINITE) == WAIT_OBJECT_0); }, [] { SetEvent(one); }},
+        {[] { Sleep(50); }, [] {}},
+        {[] { CHECK(SleepEx(50, TRUE) == 0); }, [] {}},
+        {[] {
+             DWORD bytes;
+             ULONG_PTR key;
+             OVERLAPPED* ov;
+             CHECK(GetQueuedCompletionStatus(port, &bytes, &key, &ov, INFINITE));
+         },
+         [] { PostQueuedCompletionStatus(port, 0, 0, nullptr); }},
+        {[] { AcquireSRWLockExclusive(&lock), ReleaseSRWLockExclusive(&lock); }, [] { ReleaseSRWLockExclusive(&lock); }},
+        {[] { EnterCriticalSection(&section), LeaveCriticalSection(&section); }, [] { LeaveCriticalSection(&section); }},
+        {[] {
+             AcquireSRWLockExclusive(&lock);
+             while (!holds)
+                 CHECK(SleepConditionVariableSRW(&condition, &lock, INFINITE, 0));
+             ReleaseSRWLockExclusive(&lock);
+         },
+         [] {
+             AcquireSRWLockExclusive(&lock);
+             holds = true;
+             ReleaseSRWLockExclusive(&lock);
+             WakeConditionVariable(&condition);
+         }},
+        {[] {
+             while (*static_cast<volatile LONG*>(&word) == 0)
+                 CHECK(WaitOnAddress(&word, &same, sizeof(word), INFINITE));
+         },
+         [] { InterlockedExchange(&word, 1), WakeByAddressAll(&word); }},
+        {[] {
+             WSAPOLLFD entry = {};
+             entry.fd = silent[0];
+             entry.events = POLLRDNORM;
+             CHECK(WSAPoll(&entry, 1, -1) == 1);
+         },
+         [] { CHECK(write(silent[1], "x", 1) == 1); }},
+        {[] {
+             char bytes[2];
+             CHECK(recv(silent[0], bytes, 1, 0) == 1 && recv(silent[0], bytes, 1, 0) == 1);
+         },
+         [] { CHECK(write(silent[1], "y", 1) == 1); }},
+    });
+}
+
+static void cancel_requests()
+{
+    static End active, passive;
+    connect_ends(active, passive);
+    static OVERLAPPED notify = {}, ended = {};
+    EXPECT(ND_PENDING, passive.queue->Notify(ND_CQ_NOTIFY_ANY, &notify));
+    EXPECT(ND_PENDING, active.connector->NotifyDisconnect(&ended));
+    cancel_waits({
+        {[] { EXPECT(ND_SUCCESS, passive.queue->GetOverlappedResult(&notify, TRUE)); },
+         [] {
+             passive.receive();
+             active.send(5);
+         }},
+        {[] { EXPECT(ND_SUCCESS, active.connector->GetOverlappedResult(&ended, TRUE)); }, [] { disconnect(passive); }},
+    });
+}
+
+// The calls of a life on a thread that has been cancelled before: each does its work, and the thread ends after them. Without the
+// data path, which some drivers serve by system calls that are points of cancellation.
+static void cancel_before()
+{
+    static std::atomic<bool> cancelled{false}, over{false};
+    Thread thread([] {
+        while (!cancelled)
+            sched_yield();
+        {
+            End active, passive;
+            connect_ends(active, passive);
+            OVERLAPPED notify = {};
+            EXPECT(ND_PENDING, active.queue->Notify(ND_CQ_NOTIFY_ANY, &notify));
+            EXPECT(ND_SUCCESS, active.queue->CancelOverlappedRequests());
+            EXPECT(ND_CANCELED, active.queue->GetOverlappedResult(&notify, TRUE));
+            EXPECT(ND_SUCCESS, active.pair->Flush());
+            disconnect(active);
+            disconnect(passive);
+        }
+        over = true;
+        pthread_testcancel();
+    });
+    CHECK(pthread_cancel(thread.pthread()) == 0);
+    cancelled = true;
+    CHECK(thread.join() == PTHREAD_CANCELED && over);
+    live();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Threads that end
+
+// Requests belong to the process: the end of the thread that began them does not end them, whichever way it ends.
+static void thread_exit()
+{
+    static End active, passive, asked;
+    connect_ends(active, passive);
+    static sockaddr_in at;
+    static IND2Listener* listener = asked.listen(at);
+    static OVERLAPPED notify, request, ended;
+    const std::function<void()> ways[] = {[] {}, [] { ExitThread(0); }, [] { pthread_exit(nullptr); }};
+    char byte = 0;
+    for (const auto& leave : ways) {
+        for (OVERLAPPED* ov : {&notify, &request, &ended})
+            memset(ov, 0, sizeof(*ov));
+        static const std::function<void()>* way;
+        way = &leave;
+        const HANDLE thread = CreateThread(nullptr, 0,
+                                           [](void*) -> DWORD {
+                                               EXPECT(ND_PENDING, passive.queue->Notify(ND_CQ_NOTIFY_ANY, &notify));
+                                               EXPECT(ND_PENDING, listener->GetConnectionRequest(asked.connector, &request));
+                                               EXPECT(ND_PENDING, active.connector->NotifyDisconnect(&ended));
+                                               (*way)();
+                                               return 0;
+                                           },
+                                           nullptr, 0, nullptr);
+        CHECK(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 && CloseHandle(thread));
+        pass_message(active, passive, ++byte);
+        EXPECT(ND_SUCCESS, passive.queue->GetOverlappedResult(&notify, TRUE));
+        EXPECT(ND_PENDING, listener->GetOverlappedResult(&request, FALSE));
+        EXPECT(ND_SUCCESS, listener->CancelOverlappedRequests());
+        EXPECT(ND_CANCELED, listener->GetOverlappedResult(&request, TRUE));
+        EXPECT(ND_PENDING, active.connector->GetOverlappedResult(&ended, FALSE));
+        EXPECT(ND_SUCCESS, active.connector->CancelOverlappedRequests());
+        EXPECT(ND_CANCELED, active.connector->GetOverlappedResult(&ended, TRUE));
+    }
+    listener->Release();
+}
+
+// Never set.
+static HANDLE never;
+
+// Destructors of a thread's own variables run when the library's may be gone already.
+struct LastWords {
+    HANDLE set = nullptr;
+    ~LastWords()
+    {
+        if (set == nullptr)
+            return;
+        CHECK(WaitForSingleObject(never, 1) == WAIT_TIMEOUT);
+        Sleep(1);
+        const HANDLE port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, nullptr, 0, 0);
+        DWORD bytes;
+        ULONG_PTR key;
+        OVERLAPPED* ov;
+        CHECK(PostQueuedCompletionStatus(port, 1, 2, nullptr) && GetQueuedCompletionStatus(port, &bytes, &key, &ov, INFINITE) && key == 2);
+        CHECK(CloseHandle(port));
+        live();
+        SetEvent(set);
+    }
+};
+
+static void thread_locals()
+{
+    static HANDLE said = event();
+    never = event();
+    const auto body = [] {
+        static thread_local LastWords first;
+        first.set = said;
+        // The library's own are made after this one, and so end before it.
+        live();
+    };
+    Thread thread(body);
+    thread.join();
+    CHECK(WaitForSingleObject(said, 0) == WAIT_OBJECT_0);
+}
+
+int main(int argc, char** argv)
+{
+    static const Case cases[] = {
+        {"cancel_objects", cancel_objects}, {"cancel_requests", cancel_requests}, {"cancel_before", cancel_before},
+        {"thread_exit", thread_exit}, {"thread_locals", thread_locals},
+    };
+    return run_case(cases, argc, argv);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What the headers make of functions of the library: formats with variable arguments, either width, structured exceptions.
+#define _CRT_RAND_S
+#include <winsock2.h>
+#include <windows.h>
+#include <mstcpip.h>
+#include <objbase.h>
+#include <rpc.h>
+#include <iphlpapi.h>
+#include <psapi.h>
+#include <shellapi.h>
+#include <strsafe.h>
+#include <tchar.h>
+#include <versionhelpers.h>
+#include <crtdbg.h>
+#include <stdexcept>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LAST_ERROR GetLastError()
+#include "../check.h"
+
+static void text()
+{
+    TCHAR buffer[8];
+    TCHAR* end;
+    size_t left;
+    CHECK(StringCchPrintf(buffer, ARRAYSIZE(buffer), _T("%s-%I64d"), _T("a"), 5ll) == S_OK && !_tcscmp(buffer, _T("a-5")));
+    CHECK(StringCchPrintf(buffer, ARRAYSIZE(buffer), _T("%d"), 123456789) == STRSAFE_E_INSUFFICIENT_BUFFER);
+    CHECK(!_tcscmp(buffer, _T("1234567")));
+    CHECK(StringCbPrintfEx(buffer, sizeof buffer, &end, &left, STRSAFE_FILL_BEHIND_NULL, _T("%d"), 12) == S_OK);
+    CHECK(end == buffer + 2 && left == 6 * sizeof(TCHAR) && buffer[7] == 0);
+    CHECK(StringCchCopy(buffer, 8, _T("abc")) == S_OK && StringCchCat(buffer, 8, _T("def")) == S_OK);
+    CHECK(StringCchLength(buffer, 8, &left) == S_OK && left == 6);
+    char narrow[16];
+    CHECK(wsprintfA(narrow, "%u %lx", 7u, 255u) == 4 && !strcmp(narrow, "7 ff"));
+    WCHAR wide[16];
+    CHECK(wsprintfW(wide, L"%s %hs", L"w", "n") == 3 && !wcscmp(wide, L"w n"));
+    CHECK(_tstoi(_T("17")) == 17 && _tstoi64(_T("1099511627776")) == 1ll << 40);
+}
+
+static void identifiers()
+{
+    UUID uuid;
+    RPC_STATUS status;
+    CHECK(UuidCreate(&uuid) == RPC_S_OK && UuidCompare(&uuid, &uuid, &status) == 0 && status == RPC_S_OK);
+    WCHAR text[39];
+    CHECK(StringFromGUID2(uuid, text, 39) == 39);
+    CLSID again;
+    CHECK(CLSIDFromString(text, &again) == S_OK && IsEqualGUID(uuid, again));
+    LPOLESTR word = text;
+    CHECK(word[0] == OLESTR('{') && MAXUINT8 == 255 && NT_SUCCESS(STATUS_PENDING) && RTL_BITS_OF(ULONG) == 32);
+    CHECK(HandleToUlong(UlongToHandle(0x80000000)) == 0x80000000);
+}
+
+static void addresses()
+{
+    IN_ADDR address;
+    PCWSTR end;
+    CHECK(RtlIpv4StringToAddressW(L"10.1.2.3/8", TRUE, &end, &address) == 0 && *end == L'/');
+    CHECK(address.s_net == 10 && address.s_host == 1 && address.s_lh == 2 && address.s_impno == 3);
+    IN6_ADDR loopback = IN6ADDR_LOOPBACK_INIT;
+    CHECK(loopback.s6_words[7] == htons(1) && loopback.s6_bytes[15] == 1);
+}
+
+static void versions()
+{
+    OSVERSIONINFOEX wanted = {};
+    wanted.dwMajorVersion = 6;
+    ULONGLONG mask = 0;
+    VER_SET_CONDITION(mask, VER_MAJORVERSION, VER_GREATER_EQUAL);
+    CHECK(VerifyVersionInfo(&wanted, VER_MAJORVERSION, mask) && IsWindows8OrGreater());
+}
+
+static void interfaces()
+{
+    MIB_IF_ROW2 row = {};
+    row.InterfaceIndex = if_nametoindex("lo");
+    CHECK(GetIfEntry2(&row) == NO_ERROR && wcscmp(row.Alias, L"lo") == 0 && row.Type == IF_TYPE_SOFTWARE_LOOPBACK);
+    CHECK(row.OperStatus == IfOperStatusUp && row.OutQLen == 0 && !row.InterfaceAndOperStatusFlags.HardwareInterface);
+    PMIB_UNICASTIPADDRESS_TABLE table;
+    CHECK(GetUnicastIpAddressTable(AF_INET, &table) == NO_ERROR && table->NumEntries > 0);
+    CHECK(table->Table[table->NumEntries - 1].Address.si_family == AF_INET);
+    FreeMibTable(table);
+}
+
+// A notice of a change of addresses: in a network of the child's own, where it may have one.
+static int change_of_addresses()
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return 0;
+    HANDLE handle, event = CreateEventW(nullptr, TRUE, FALSE, nullptr);
+    OVERLAPPED request = {}, other = {};
+    request.hEvent = event;
+    CHECK(NotifyAddrChange(&handle, &request) == ERROR_IO_PENDING && NotifyAddrChange(&handle, &other) == ERROR_IO_PENDING);
+    CHECK(WaitForSingleObject(event, 0) == WAIT_TIMEOUT && CancelIPChangeNotify(&other));
+    DWORD bytes;
+    CHECK(!GetOverlappedResult(handle, &other, &bytes, TRUE) && GetLastError() == ERROR_OPERATION_ABORTED);
+    ifreq loopback = {};
+    strcpy(loopback.ifr_name, "lo");
+    loopback.ifr_flags = IFF_UP;
+    const int any = static_cast<int>(syscall(SYS_socket, AF_INET, SOCK_DGRAM, 0));
+    CHECK(ioctl(any, SIOCSIFFLAGS, &loopback) == 0 && close(any) == 0 && WaitForSingleObject(event, INFINITE) == WAIT_OBJECT_0);
+    CHECK(GetOverlappedResult(handle, &request, &bytes, FALSE) && !CancelIPChangeNotify(&request));
+    ULONG size = 0;
+    CHECK(GetAdaptersInfo(nullptr, &size) == ERROR_NO_DATA);
+    return 0;
+}
+
+static void changes_of_the_network()
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(change_of_addresses());
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+// The same structures, whatever asks for them.
+static void parameters_of_the_network()
+{
+    static_assert(sizeof(IP_ADAPTER_INFO) == 704 && offsetof(IP_ADAPTER_INFO, IpAddressList) == 440 && sizeof(FIXED_INFO) == 600, "as on Windows");
+    ULONG size = 0;
+    CHECK(GetNetworkParams(nullptr, &size) == ERROR_BUFFER_OVERFLOW && size >= sizeof(FIXED_INFO));
+    FIXED_INFO* const info = static_cast<FIXED_INFO*>(malloc(size));
+    char name[300];
+    DWORD length = ARRAYSIZE(name);
+    CHECK(GetNetworkParams(info, &size) == NO_ERROR && GetComputerNameExA(ComputerNameDnsHostname, name, &length));
+    CHECK(!strcmp(info->HostName, name) && info->NodeType == BROADCAST_NODETYPE);
+    free(info);
+    length = ARRAYSIZE(name);
+    CHECK(GetUserNameA(name, &length) && length == strlen(name) + 1);
+}
+
+static void process()
+{
+    PROCESS_MEMORY_COUNTERS_EX memory;
+    CHECK(GetProcessMemoryInfo(GetCurrentProcess(), reinterpret_cast<PPROCESS_MEMORY_COUNTERS>(&memory), sizeof memory));
+    CHECK(memory.PrivateUsage > 0 && memory.WorkingSetSize >= memory.PrivateUsage / 2);
+    CHECK(SUCCEEDED(SetThreadDescription(GetCurrentThread(), L"the first")));
+    PWSTR description;
+    CHECK(SUCCEEDED(GetThreadDescription(GetCurrentThread(), &description)) && wcscmp(description, L"the first") == 0);
+    LocalFree(description);
+    CHECK(timeBeginPeriod(1) == TIMERR_NOERROR && timeGetTime() != 0 && timeEndPeriod(1) == TIMERR_NOERROR);
+    TCHAR drive[_MAX_DRIVE], folder[_MAX_DIR], name[_MAX_FNAME], extension[_MAX_EXT], path[_MAX_PATH];
+    CHECK(_tsplitpath_s(_T("/tmp/a.b"), drive, folder, name, extension) == 0 && _tcscmp(extension, _T(".b")) == 0);
+    CHECK(_tmakepath_s(path, drive, folder, name, extension) == 0 && _tcscmp(path, _T("/tmp/a.b")) == 0);
+    unsigned number;
+    CHECK(rand_s(&number) == 0);
+}
+
+static int thrown(bool throws)
+{
+    __try {
+        if (throws)
+            throw std::runtime_error("thrown");
+        return 1;
+    } __except (GetExceptionCode() == 0xE06D7363 ? EXCEPTION_EXECUTE_HANDLER : EXCEPTION_CONTINUE_SEARCH) {
+        return 2;
+    }
+}
+
+static HRESULT chosen(HRESULT status)
+{
+    switch (status) {
+    case 0x8000FFFF: return S_FALSE;
+    default: return S_OK;
+    }
+}
+
+#define FAILS_AS(call, result, code) (SetLastError(0), (call) == (result) && GetLastError() == (code))
+
+static void paths_and_characters()
+{
+    TCHAR buffer[64], *part;
+    CHECK(GetFullPathName(_T("/a/./b/../c.txt"), 64, buffer, &part) == 8 && !_tcscmp(buffer, _T("/a/c.txt")));
+    CHECK(!_tcscmp(part, _T("c.txt")));
+    CHECK(GetFullPathName(_T("/a/c.txt"), 8, buffer, &part) == 9 && GetFullPathName(_T("/a/c.txt"), 0, nullptr, nullptr) == 9);
+    CHECK(GetFullPathName(_T("/a/"), 64, buffer, &part) != 0 && (part == nullptr || *part != _T('/')));
+    CHECK(FAILS_AS(GetFullPathName(nullptr, 64, buffer, nullptr), 0u, ERROR_INVALID_PARAMETER));
+    CHECK(FAILS_AS(GetFullPathName(_T(""), 64, buffer, nullptr), 0u, ERROR_INVALID_PARAMETER));
+
+    TCHAR text[] = _T("aB1");
+    CHECK(CharUpper(text) == text && !_tcscmp(text, _T("AB1")) && CharLower(text) == text && !_tcscmp(text, _T("ab1")));
+    CHECK(CharUpper(reinterpret_cast<LPTSTR>(ULONG_PTR{'q'})) == reinterpret_cast<LPTSTR>(ULONG_PTR{'Q'}));
+    CHECK(CharNext(text) == text + 1 && CharNext(text + 3) == text + 3 && CharPrev(text, text + 1) == text && CharPrev(text, text) == text);
+    const char utf8[] = "\xC3\xBCx";
+    CHECK(CharNextA(utf8) == utf8 + 2 && CharPrevA(utf8, utf8 + 2) == utf8 && CharNextA(utf8 + 3) == utf8 + 3);
+    WCHAR some[] = L"abc";
+    CHECK(CharUpperBuffW(some, 2) == 2 && !wcscmp(some, L"ABc"));
+
+    CPINFO info;
+    CHECK(GetACP() == CP_UTF8 && GetOEMCP() == CP_UTF8 && !IsDBCSLeadByte(0x81));
+    CHECK(GetCPInfo(CP_ACP, &info) && info.MaxCharSize == 4 && info.DefaultChar[0] == '?' && info.LeadByte[0] == 0);
+    CHECK(FAILS_AS(GetCPInfo(932, &info), FALSE, ERROR_INVALID_PARAMETER) && FAILS_AS(GetCPInfo(CP_UTF8, nullptr), FALSE, ERROR_INVALID_PARAMETER));
+}
+
+static void memory_that_can_be_used()
+{
+    char* const pages = static_cast<char*>(VirtualAlloc(nullptr, 3 * 4096, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+    DWORD former;
+    CHECK(VirtualProtect(pages + 4096, 4096, PAGE_READONLY, &former) && VirtualProtect(pages + 8192, 4096, PAGE_NOACCESS, &former));
+    CHECK(!IsBadReadPtr(pages, 8192) && IsBadReadPtr(pages, 8193) && IsBadReadPtr(nullptr, 1) && !IsBadReadPtr(nullptr, 0));
+    CHECK(!IsBadWritePtr(pages, 4096) && IsBadWritePtr(pages, 4097) && IsBadReadPtr(pages, ~UINT_PTR{0}));
+    WIN32_MEMORY_RANGE_ENTRY range = {pages, 4096};
+    CHECK(PrefetchVirtualMemory(GetCurrentProcess(), 1, &range, 0));
+    CHECK(FAILS_AS(PrefetchVirtualMemory(GetCurrentProcess(), 0, &range, 0), FALSE, ERROR_INVALID_PARAMETER));
+    CHECK(FAILS_AS(PrefetchVirtualMemory(GetCurrentProcess(), 1, nullptr, 0), FALSE, ERROR_INVALID_PARAMETER));
+    CHECK(FAILS_AS(PrefetchVirtualMemory(nullptr, 1, &range, 0), FALSE, ERROR_INVALID_HANDLE));
+    CHECK(VirtualFree(pages, 0, MEM_RELEASE));
+
+    char* const of_node = static_cast<char*>(VirtualAllocExNuma(GetCurrentProcess(), nullptr, 4096, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE, 0));
+    CHECK(of_node != nullptr);
+    of_node[0] = 1;
+    CHECK(VirtualFree(of_node, 0, MEM_RELEASE));
+    CHECK(FAILS_AS(VirtualAllocExNuma(nullptr, nullptr, 4096, MEM_COMMIT, PAGE_READWRITE, 0), nullptr, ERROR_INVALID_HANDLE));
+    CHECK(FAILS_AS(VirtualAllocExNuma(GetCurrentProcess(), nullptr, 4096, MEM_COMMIT, PAGE_READWRITE, 64), nullptr, ERROR_INVALID_PARAMETER));
+    const HANDLE section = CreateFileMappingNuma(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE, 0, 4096, nullptr, 0);
+    void* const view = MapViewOfFileExNuma(section, FILE_MAP_WRITE, 0, 0, 0, nullptr, 0);
+    CHECK(view != nullptr && UnmapViewOfFile(view) && CloseHandle(section));
+
+    PVOID frames[4] = {};
+    ULONG hash = 0;
+    CHECK(CaptureStackBackTrace(0, 4, frames, &hash) > 0 && frames[0] != nullptr && hash != 0);
+    CHECK(CaptureStackBackTrace(0, 0, frames, nullptr) == 0 && CaptureStackBackTrace(1000, 4, frames, nullptr) == 0);
+}
+
+static DWORD WINAPI leaves_a_library(PVOID module)
+{
+    FreeLibraryAndExitThread(static_cast<HMODULE>(module), 17);
+}
+
+static void waits_and_identifiers()
+{
+    const HANDLE event = CreateEventW(nullptr, TRUE, TRUE, nullptr);
+    CHECK(MsgWaitForMultipleObjects(1, &event, FALSE, 0, QS_ALLINPUT) == WAIT_OBJECT_0);
+    CHECK(ResetEvent(event) && MsgWaitForMultipleObjectsEx(1, &event, 0, QS_ALLINPUT, MWMO_WAITALL) == WAIT_TIMEOUT);
+    CHECK(MsgWaitForMultipleObjects(0, nullptr, FALSE, 0, QS_ALLINPUT) == WAIT_TIMEOUT && CloseHandle(event));
+    CHECK(FAILS_AS(MsgWaitForMultipleObjectsEx(0, nullptr, 0, QS_ALLINPUT, 8), WAIT_FAILED, ERROR_INVALID_PARAMETER));
+    const HMODULE module = LoadLibraryA("libm.so.6");
+    const HANDLE thread = CreateThread(nullptr, 0, leaves_a_library, module, 0, nullptr);
+    DWORD code = 0;
+    CHECK(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 && GetExitCodeThread(thread, &code) && code == 17 && CloseHandle(thread));
+
+    UUID one, other;
+    RPC_STATUS status = 1;
+    CHECK(UuidCreateSequential(&one) == RPC_S_OK && UuidCreateSequential(&other) == RPC_S_OK);
+    CHECK(UuidHash(&one, &status) == UuidHash(&one, nullptr) && status == RPC_S_OK && UuidHash(nullptr, &status) == 0);
+    LPWSTR text = nullptr;
+    CHECK(StringFromCLSID(GUID_NULL, &text) == S_OK && !wcscmp(text, L"{00000000-0000-0000-0000-000000000000}"));
+    CoTaskMemFree(text);
+    CHECK(StringFromIID(GUID_NULL, nullptr) == E_INVALIDARG);
+    CHECK(IsWindowsVersionOrGreater(6, 1, 0) && IsWindowsVersionOrGreater(10, 0, 0) && !IsWindowsVersionOrGreater(10, 1, 0));
+}
+
+int _tmain(int argc, TCHAR* argv[])
+{
+    changes_of_the_network(); // first, as it forks
+    paths_and_characters();
+    memory_that_can_be_used();
+    waits_and_identifiers();
+    text();
+    identifiers();
+    addresses();
+    versions();
+    interfaces();
+    parameters_of_the_network();
+    process();
+    CHECK(thrown(true) == 2 && thrown(false) == 1 && chosen(E_UNEXPECTED) == S_FALSE);
+    _ASSERTE(argc > 0);
+    int count;
+    LPWSTR* arguments = CommandLineToArgvW(GetCommandLineW(), &count);
+    CHECK(count == argc && _tcslen(argv[0]) == wcslen(arguments[0]));
+    LocalFree(arguments);
+    return 0;
+}

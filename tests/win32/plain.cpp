@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What Microsoft's C headers have by themselves: no Windows header is included here.
+#include <cerrno>
+#include <cfloat>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <cwchar>
+#include <crtdbg.h>
+#include <direct.h>
+#include <eh.h>
+#include <fcntl.h>
+#include <io.h>
+#include <malloc.h>
+#include <mbstring.h>
+#include <new.h>
+#include <ntverp.h>
+#include <process.h>
+#include <share.h>
+#include <sys/locking.h>
+#include <sys/stat.h>
+#include <sys/timeb.h>
+
+#include "../check.h"
+
+static int __cdecl compare(const void* a, const void* b)
+{
+    return *static_cast<const __int64*>(a) < *static_cast<const __int64*>(b) ? -1 : 1;
+}
+
+static int compare_by(void* context, const void* a, const void* b)
+{
+    ++*static_cast<int*>(context);
+    return *static_cast<const int*>(a) - *static_cast<const int*>(b);
+}
+
+// What is made of others by the headers alone, each with what it refuses.
+static void extras()
+{
+    static_assert(_I64_MAX == LLONG_MAX && _UI64_MAX == ULLONG_MAX && _I32_MAX == INT_MAX && _I16_MIN == SHRT_MIN, "limits");
+    char text[80];
+    wchar_t wide[80];
+    CHECK(!strcmp(_itoa(-255, text, 10), "-255") && !strcmp(_itoa(-1, text, 16), "ffffffff") && !strcmp(_ultoa(~0u, text, 2), "11111111111111111111111111111111"));
+    CHECK(!strcmp(_i64toa(-(1ll << 40), text, 10), "-1099511627776") && !strcmp(_ui64toa(~0ull, text, 16), "ffffffffffffffff"));
+    CHECK(!wcscmp(_ui64tow(10, wide, 2), L"1010") && !strcmp(_ltoa(7, text, 10), "7") && _abs64(-(1ll << 40)) == 1ll << 40);
+    int calls = 0, numbers[] = {3, 1, 2};
+    qsort_s(numbers, 3, sizeof *numbers, compare_by, &calls);
+    CHECK(numbers[0] == 1 && numbers[2] == 3 && calls > 0);
+    errno = 0;
+    qsort_s(numbers, 3, sizeof *numbers, nullptr, nullptr);
+    CHECK(errno == EINVAL && numbers[0] == 1);
+    CHECK(_putenv("NDCOMPAT_PLAIN_TOO=x=y") == 0 && !strcmp(getenv("NDCOMPAT_PLAIN_TOO"), "x=y"));
+    CHECK(_putenv("NDCOMPAT_PLAIN_TOO=") == 0 && getenv("NDCOMPAT_PLAIN_TOO") == nullptr);
+    CHECK(_putenv(nullptr) == -1 && _putenv("no sign") == -1 && _putenv("=x") == -1 && errno == EINVAL);
+
+    strcpy_s(text, "abc");
+    CHECK(!strcmp(_strrev(text), "cba") && !strcmp(_strnset(text, 'x', 2), "xxa") && !strcmp(_strset(text, 'y'), "yyy"));
+    CHECK(_strset_s(text, sizeof text, 'z') == 0 && !strcmp(text, "zzz") && _strset_s(text, 3, 'q') == EINVAL && *text == 0 && _strset_s(nullptr, 3, 'q') == EINVAL);
+    CHECK(_strcmpi("aB", "Ab") == 0 && stricmp("x", "X") == 0 && _stricoll("a", "A") == 0 && strnicmp("abc", "ABD", 2) == 0);
+    CHECK(!wcscmp(_wcsrev(wcscpy(wide, L"ab")), L"ba") && wmemcpy_s(wide, 80, L"xyz", 4) == 0 && !wcscmp(wide, L"xyz"));
+    CHECK(wmemcpy_s(wide, 2, L"xyz", 4) == ERANGE && wmemmove_s(wide, 2, L"xyz", 4) == ERANGE);
+
+    CHECK(_isnan(strtod("nan", nullptr)) && !_isnan(1) && _finite(1) && !_finite(strtod("inf", nullptr)) && _copysign(2, -1) == -2 && _chgsign(2) == -2);
+    unsigned control = 0;
+    CHECK(_controlfp_s(&control, _RC_UP, _MCW_RC) == 0 && control == _CW_DEFAULT && _controlfp(0, 0) == control && _clearfp() == 0 && SIGBREAK > 0);
+
+    char path[] = "/tmp/ndcompat-plain-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(_write(file, "abcdef", 6) == 6 && _tell(file) == 6 && _eof(file) == 1 && _chsize(file, 3) == 0 && _chsize_s(file, 10) == 0);
+    struct _stat found;
+    struct _stat64 found64;
+    CHECK(_fstat(file, &found) == 0 && found.st_size == 10 && (found.st_mode & _S_IFMT) == _S_IFREG && _stat64(path, &found64) == 0 && found64.st_size == 10);
+    CHECK(_lseek(file, 0, SEEK_SET) == 0 && _eof(file) == 0 && _close(file) == 0 && _tell(file) == -1 && _eof(file) == -1 && _chsize_s(file, 1) == EBADF);
+    CHECK(_sopen_s(&file, path, _O_RDONLY | O_BINARY, _SH_DENYNO, _S_IREAD) == 0 && _close(file) == 0);
+    CHECK(_sopen_s(&file, "/no/such/file", _O_RDONLY, _SH_DENYNO, 0) == ENOENT && file == -1 && _sopen_s(nullptr, path, 0, 0, 0) == EINVAL && _sopen_s(&file, nullptr, 0, 0, 0) == EINVAL);
+    CHECK(_access_s(path, 4) == 0 && _access_s("/no/such/file", 0) == ENOENT && _access_s(nullptr, 0) == EINVAL);
+    mbstowcs_s(nullptr, wide, 80, path, _TRUNCATE);
+    const wchar_t other[] = L"/tmp/ndcompat-plain-\u00FC";
+    CHECK(_waccess(wide, 0) == 0 && _wstat(wide, &found) == 0 && found.st_size == 10 && _wrename(wide, other) == 0 && access("/tmp/ndcompat-plain-\xC3\xBC", 0) == 0);
+    CHECK(_wremove(other) == 0 && _wunlink(other) == -1 && errno == ENOENT && _waccess(nullptr, 0) == -1 && errno == EINVAL);
+    wchar_t longest[5000];
+    wmemset(longest, L'a', 4999)[4999] = 0;
+    CHECK(_waccess(longest, 0) == -1 && errno == ENAMETOOLONG);
+    const int mask = _umask(077);
+    CHECK(_umask(mask) == 077 && _umask_s(mask, nullptr) == EINVAL);
+
+    FILE* stream;
+    CHECK(tmpfile_s(&stream) == 0 && fprintf_s(stream, "x") == 1 && fclose(stream) == 0 && tmpfile_s(nullptr) == EINVAL);
+    CHECK((stream = _fsopen("/dev/null", "w", _SH_DENYWR)) != nullptr && fclose(stream) == 0 && _flushall() == 0 && gets_s(nullptr, 5) == nullptr);
+    struct _timeb now;
+    CHECK(_ftime_s(&now) == 0 && now.millitm < 1000 && now.time > 1000000 && _ftime_s(nullptr) == EINVAL);
+    const __time64_t day = 86400;
+    long west;
+    CHECK(_gmtime64(&day)->tm_mday == 2 && _localtime64(&day) != nullptr && _difftime64(day, 0) == 86400 && _get_timezone(&west) == 0 && west == _timezone && _get_timezone(nullptr) == EINVAL);
+    char* block = static_cast<char*>(_recalloc(nullptr, 4, 2));
+    block[7] = 5;
+    block = static_cast<char*>(_recalloc(block, 100, 10));
+    CHECK(block[7] == 5 && block[999] == 0 && _recalloc(block, ~size_t{0}, 2) == nullptr && _recalloc(block, 0, 1) == nullptr);
+    const auto bytes = [](const char* of) { return reinterpret_cast<const unsigned char*>(of); };
+    CHECK(_mbslen(bytes("a\xC3\xBC")) == 2 && _ismbblead(0xC3) && !_ismbblead('a') && _mbscmp(bytes("a"), bytes("a")) == 0 && _LK_NBLCK == 2 && VER_PRODUCTMAJORVERSION == 10);
+    _CrtMemState state;
+    _CrtMemCheckpoint(&state);
+    _RPTF0(_CRT_WARN, "nothing");
+    _cexit();
+}
+
+int main()
+{
+    extras();
+    char text[_MAX_PATH];
+    CHECK(sprintf_s(text, "%I64d %s", static_cast<__int64>(1) << 40, "x") == 15 && strcmp(text, "1099511627776 x") == 0);
+    CHECK(strncpy_s(text, "abcdef", 3) == 0 && strcat_s(text, "D") == 0 && _stricmp(text, "ABCD") == 0);
+    CHECK(strnlen_s(text, sizeof text) == 4 && _countof(text) == 260 && strcmp(_strupr(text), "ABCD") == 0);
+    wchar_t wide[8];
+    CHECK(wcscpy_s(wide, L"wide") == 0 && _wtoi(L"42") == 42 && _wcsicmp(wide, L"WIDE") == 0);
+    char words[] = "a,b";
+    char* state;
+    CHECK(strcmp(strtok_s(words, ",", &state), "a") == 0 && strcmp(strtok_s(nullptr, ",", &state), "b") == 0);
+    CHECK(strerror_s(text, 2) == 0 && strlen(text) > 0 && strstr(_strerror("here"), "here: ") != nullptr);
+
+    FILE* file;
+    CHECK(fopen_s(&file, "/no/such/folder/file", "r") == 2 && file == nullptr);
+    CHECK(fopen_s(&file, "/dev/null", "rb") == 0 && _fileno(file) > 2 && !_isatty(_fileno(file)) && fclose(file) == 0);
+    CHECK(_access("/dev/null", 0) == 0 && _getcwd(text, sizeof text) == text && _getpid() > 1);
+    const int null = _open("/dev/null", _O_RDWR | _O_BINARY);
+    CHECK(_write(null, text, 1) == 1 && _read(null, text, 1) == 0 && _filelengthi64(null) == 0 && _close(null) == 0);
+
+    tm split;
+    const time_t day = 86400;
+    CHECK(gmtime_s(&split, &day) == 0 && split.tm_mday == 2 && _mkgmtime(&split) == day);
+    const __time64_t now = _time64(nullptr);
+    CHECK(_localtime64_s(&split, &now) == 0 && localtime_s(&split, &day) == 0);
+    char* value;
+    size_t size;
+    CHECK(_putenv_s("NDCOMPAT_PLAIN", "12") == 0 && _dupenv_s(&value, &size, "NDCOMPAT_PLAIN") == 0 && size == 3);
+    free(value);
+    CHECK(getenv_s(&size, text, sizeof text, "NDCOMPAT_PLAIN") == 0 && strcmp(text, "12") == 0);
+    CHECK(_byteswap_ulong(0x01020304) == 0x04030201 && _rotl(0x80000001, 1) == 3 && _rotr64(1, 1) == 1ull << 63);
+    CHECK(_atoi64("-1099511627776") == -(1ll << 40) && _strtoui64("ff", nullptr, 16) == 255);
+    __int32 small;
+    CHECK(sscanf_s("7 word", "%ld %s", &small, text, static_cast<unsigned>(sizeof text)) == 2 && small == 7);
+    CHECK(strcmp(text, "word") == 0);
+    void* block = _aligned_malloc(10, 64);
+    CHECK(reinterpret_cast<size_t>(block) % 64 == 0);
+    _aligned_free(block);
+    __int64 numbers[] = {3, 1, 2};
+    qsort(numbers, _countof(numbers), sizeof *numbers, compare);
+    CHECK(numbers[0] == 1 && __max(numbers[1], numbers[2]) == 3);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What a socket is ready for: select, WSAPoll, ioctlsocket, WSAEventSelect.
+#define FD_SETSIZE 300
+#include "winsock.h"
+#include <thread>
+#include <vector>
+
+static sockaddr* raw(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
+
+static void select_takes_many_sockets_and_rewrites_the_sets()
+{
+    const int count = 100;
+    std::vector<Pair> pairs(count);
+    fd_set readable, writable;
+    timeval none = {0, 0};
+    FD_ZERO(&readable);
+    for (Pair& pair : pairs) {
+        FD_SET(pair.near_end, &readable);
+        FD_SET(pair.near_end, &readable); // is there already
+    }
+    CHECK(readable.fd_count == count);
+    CHECK(select(0, &readable, nullptr, nullptr, &none) == 0 && readable.fd_count == 0);
+    FD_ZERO(&readable);
+    FD_ZERO(&writable);
+    for (Pair& pair : pairs) {
+        FD_SET(pair.near_end, &readable);
+        FD_SET(pair.near_end, &writable);
+    }
+    CHECK(send(pairs[7].far_end, "x", 1, 0) == 1 && send(pairs[70].far_end, "x", 1, 0) == 1);
+    CHECK(is_readable(pairs[7].near_end) && is_readable(pairs[70].near_end));
+    CHECK(select(-1, &readable, &writable, nullptr, nullptr) == count + 2);
+    CHECK(readable.fd_count == 2 && readable.fd_array[0] == pairs[7].near_end && writable.fd_count == count);
+    CHECK(FD_ISSET(pairs[70].near_end, &readable) && !FD_ISSET(pairs[71].near_end, &readable));
+    FD_CLR(pairs[7].near_end, &readable);
+    FD_CLR(pairs[7].near_end, &readable);
+    CHECK(readable.fd_count == 1 && readable.fd_array[0] == pairs[70].near_end);
+
+    FD_ZERO(&readable);
+    FAILS(select(0, &readable, nullptr, nullptr, &none), WSAEINVAL);
+    fd_set* const no_set = nullptr;
+    FAILS(select(0, no_set, no_set, no_set, &none), WSAEINVAL);
+    timeval negative = {-1, 0};
+    FD_SET(pairs[0].near_end, &readable);
+    FAILS(select(0, &readable, nullptr, nullptr, &negative), WSAEINVAL);
+    FD_SET(INVALID_SOCKET, &readable);
+    FAILS(select(0, &readable, nullptr, nullptr, &none), WSAENOTSOCK);
+
+    // A socket that is not connected is neither readable nor writable, and does not end the wait for others.
+    const SOCKET idle = stream();
+    FD_ZERO(&readable);
+    FD_ZERO(&writable);
+    FD_SET(idle, &readable);
+    FD_SET(idle, &writable);
+    CHECK(select(0, &readable, &writable, nullptr, &none) == 0);
+    FD_SET(idle, &readable);
+    FD_SET(pairs[1].near_end, &readable);
+    std::thread late([&] { CHECK(send(pairs[1].far_end, "x", 1, 0) == 1); });
+    CHECK(select(0, &readable, nullptr, nullptr, nullptr) == 1 && FD_ISSET(pairs[1].near_end, &readable));
+    late.join();
+    // The end of the peer makes readable.
+    CHECK(shutdown(pairs[2].far_end, SD_SEND) == 0 && is_readable(pairs[2].near_end));
+    CHECK(closesocket(idle) == 0);
+}
+
+static void polls()
+{
+    Pair pair;
+    WSAPOLLFD entries[2] = {};
+    entries[0].fd = pair.near_end;
+    entries[0].events = POLLIN;
+    entries[1].fd = INVALID_SOCKET;
+    CHECK(WSAPoll(entries, 2, 0) == 0 && entries[0].revents == 0);
+    CHECK(send(pair.far_end, "x", 1, 0) == 1);
+    CHECK(WSAPoll(entries, 2, -1) == 1 && (entries[0].revents & POLLIN) && entries[1].revents == 0);
+    FAILS(WSAPoll(entries, 0, 0), WSAEINVAL);
+    FAILS(WSAPoll(nullptr, 1, 0), WSAEFAULT);
+    const SOCKET gone = stream();
+    CHECK(closesocket(gone) == 0);
+    entries[0].fd = gone;
+    CHECK(WSAPoll(entries, 1, 0) == 1 && entries[0].revents == POLLNVAL);
+    // Linux's structure will do.
+    pollfd native = {static_cast<int>(pair.near_end), POLLIN, 0};
+    CHECK(WSAPoll(&native, 1, 0) == 1 && native.revents == POLLIN);
+}
+
+static void what_waits_is_counted()
+{
+    Pair pair;
+    u_long waiting = ~0ul;
+    DWORD in_32_bits = 77;
+    CHECK(ioctlsocket(pair.near_end, FIONREAD, &waiting) == 0 && waiting == 0);
+    CHECK(send(pair.far_end, "abc", 3, 0) == 3 && is_readable(pair.near_end));
+    CHECK(ioctlsocket(pair.near_end, FIONREAD, &in_32_bits) == 0 && in_32_bits == 3);
+    DWORD returned = 0, number = 0;
+    CHECK(WSAIoctl(pair.near_end, FIONREAD, nullptr, 0, &number, sizeof number, &returned, nullptr, nullptr) == 0);
+    CHECK(number == 3 && returned == 4);
+    FAILS(WSAIoctl(pair.near_end, FIONREAD, nullptr, 0, &number, 2, &returned, nullptr, nullptr), WSAEFAULT);
+    CHECK(ioctlsocket(pair.near_end, SIOCATMARK, &waiting) == 0 && waiting == 1);
+    FAILS(ioctlsocket(pair.near_end, 0x12345678, &waiting), WSAEOPNOTSUPP);
+}
+
+// What the events of a socket are, once they are set.
+static WSANETWORKEVENTS next(SOCKET socket, WSAEVENT event)
+{
+    WSANETWORKEVENTS events = {};
+    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == WSA_WAIT_EVENT_0);
+    CHECK(WSAEnumNetworkEvents(socket, event, &events) == 0);
+    return events;
+}
+
+static bool is_set(WSAEVENT event) { return WSAWaitForMultipleEvents(1, &event, FALSE, 0, FALSE) == WSA_WAIT_EVENT_0; }
+
+static void events_are_told_once_until_they_are_dealt_with()
+{
+    const WSAEVENT event = WSACreateEvent(), of_listener = WSACreateEvent();
+    const SOCKET from = listener(), s = stream();
+    CHECK(WSAEventSelect(from, of_listener, FD_ACCEPT | FD_CLOSE) == 0);
+    CHECK(WSAEventSelect(s, event, FD_READ | FD_WRITE | FD_CONNECT | FD_CLOSE) == 0);
+    CHECK(!is_set(event) && !is_set(of_listener));
+    sockaddr_in address = name_of(from);
+    FAILS(connect(s, raw(address), sizeof address), WSAEWOULDBLOCK);
+    CHECK(next(from, of_listener).lNetworkEvents == FD_ACCEPT);
+    LONG seen = 0;
+    while (seen != (FD_CONNECT | FD_WRITE)) {
+        const WSANETWORKEVENTS events = next(s, event);
+        CHECK(events.iErrorCode[FD_CONNECT_BIT] == 0);
+        seen |= events.lNetworkEvents;
+    }
+    SOCKET other = accept(from, nullptr, nullptr);
+    CHECK(other != INVALID_SOCKET && !is_set(of_listener));
+
+    // The socket's calls do not wait now, and FIONBIO cannot change that.
+    char data[8];
+    u_long off = 0;
+    FAILS(recv(s, data, sizeof data, 0), WSAEWOULDBLOCK);
+    FAILS(ioctlsocket(s, FIONBIO, &off), WSAEINVAL);
+
+    CHECK(send(other, "abcd", 4, 0) == 4);
+    CHECK(next(s, event).lNetworkEvents == FD_READ);
+    CHECK(send(other, "efgh", 4, 0) == 4);
+    CHECK(is_readable(s));
+    CHECK(!is_set(event)); // it has been told, and not dealt with
+    CHECK(recv(s, data, 4, 0) == 4);
+    CHECK(next(s, event).lNetworkEvents == FD_READ); // there is more
+    CHECK(recv(s, data, sizeof data, 0) == 4 && !is_set(event));
+
+    // Room again, after there was none.
+    std::vector<char> much(1 << 20);
+    int sent = 0, count;
+    while ((count = send(s, much.data(), much.size(), 0)) > 0)
+        sent += count;
+    CHECK(WSAGetLastError() == WSAEWOULDBLOCK && !is_set(event));
+    for (int received = 0; received < sent; received += count)
+        CHECK((count = recv(other, much.data(), much.size(), 0)) > 0);
+    CHECK(next(s, event).lNetworkEvents == FD_WRITE);
+
+    // The end comes after the data.
+    CHECK(send(other, "ij", 2, 0) == 2 && closesocket(other) == 0);
+    CHECK(next(s, event).lNetworkEvents == FD_READ);
+    CHECK(recv(s, data, sizeof data, 0) == 2);
+    const WSANETWORKEVENTS end = next(s, event);
+    CHECK(end.lNetworkEvents == FD_CLOSE && end.iErrorCode[FD_CLOSE_BIT] == 0);
+    CHECK(recv(s, data, sizeof data, 0) == 0);
+
+    // None any more.
+    CHECK(WSAEventSelect(s, nullptr, 0) == 0 && !is_set(event));
+    CHECK(ioctlsocket(s, FIONBIO, &off) == 0);
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0);
+
+    // One that fails.
+    const SOCKET refused = stream();
+    CHECK(WSAEventSelect(refused, event, FD_CONNECT) == 0);
+    FAILS(connect(refused, raw(address), sizeof address), WSAEWOULDBLOCK);
+    const WSANETWORKEVENTS failure = next(refused, event);
+    CHECK(failure.lNetworkEvents == FD_CONNECT && failure.iErrorCode[FD_CONNECT_BIT] == WSAECONNREFUSED);
+    FAILS(WSAEnumNetworkEvents(refused, event, nullptr), WSAEFAULT);
+    CHECK(closesocket(refused) == 0 && WSACloseEvent(event) && WSACloseEvent(of_listener));
+}
+
+int main()
+{
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
+    for (void (*test)() : {
+             select_takes_many_sockets_and_rewrites_the_sets,
+             polls,
+             what_waits_is_counted,
+             events_are_told_once_until_they_are_dealt_with,
+         })
+        test();
+    CHECK(WSACleanup() == 0);
+    puts("done");
+    return 0;
+}

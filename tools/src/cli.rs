@@ -1,0 +1,228 @@
+//! The command line. Completions and manual pages are generated from it.
+
+use crate::place::{Destination, Place};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The default port of the tools.
+pub const PORT: u16 = 7650;
+
+/// RDMA through the NetworkDirect interfaces: lists adapters, diagnoses, measures, copies.
+#[derive(Parser)]
+#[command(
+    name = "nd",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(after_help = "Exit status: 0 if all is well, 1 if not, 2 if the command line is wrong.")]
+pub struct Cli {
+    /// Writes one JSON object to the standard output instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Lists adapters: addresses, limits, quirks; versions of kernel and rdma-core; registered providers
+    Info(Info),
+    /// Diagnoses why RDMA does not work on this machine, and says how to fix it
+    Doctor,
+    /// Lists the environment variables that the library reads
+    Env(Env),
+    /// Serves `nd ping`, `nd perf` and `nd copy` from other machines
+    Serve(Serve),
+    /// Measures the round trip to a machine where `nd serve` runs
+    Ping(Ping),
+    /// Measures latency or bandwidth to a machine where `nd serve` runs
+    Perf(Perf),
+    /// Copies a file to a machine where `nd serve --receive` runs
+    Copy(Copy),
+    /// Writes manual pages and completions into a folder
+    #[command(hide = true)]
+    Generate { folder: PathBuf },
+}
+
+#[derive(Args)]
+pub struct Info {
+    /// Only the adapter with this address
+    pub address: Option<Place>,
+}
+
+#[derive(Args)]
+pub struct Env {
+    /// Writes the table of docs/environment.md
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+}
+
+#[derive(Args, Clone)]
+pub struct Serve {
+    /// Local RDMA address, with or without a port [default: 0.0.0.0:7650, all addresses of the first adapter]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub bind: Option<Place>,
+    /// Accepts files from `nd copy` and stores them in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub receive: Option<PathBuf>,
+    /// Lets a received file replace an existing one
+    #[arg(long, requires = "receive")]
+    pub overwrite: bool,
+    /// Exits after this many connections
+    #[arg(long, value_name = "NUMBER")]
+    pub connections: Option<u64>,
+}
+
+/// The peer to connect to.
+#[derive(Args, Clone)]
+pub struct Peer {
+    /// Where `nd serve` runs
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "loopback")]
+    pub host: Option<Place>,
+    /// Runs both ends in this process, on this RDMA address or on the first one
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["host", "bind"])]
+    pub loopback: Option<Option<Place>>,
+    /// The local RDMA address to connect from [default: the one that the route to the peer has]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub bind: Option<Place>,
+    /// How long to wait for the peer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+}
+
+#[derive(Args)]
+pub struct Ping {
+    #[command(flatten)]
+    pub peer: Peer,
+    /// Number of messages
+    #[arg(long, short, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: u64,
+    /// Message size in bytes, also with K or M
+    #[arg(long, short, default_value = "64", value_parser = size)]
+    pub size: u32,
+    /// Seconds between messages
+    #[arg(long, short, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
+    pub interval: Duration,
+}
+
+#[derive(Args)]
+pub struct Perf {
+    #[command(flatten)]
+    pub peer: Peer,
+    /// Operation that moves the data
+    #[arg(long, short, value_enum, default_value_t = Operation::Send)]
+    pub operation: Operation,
+    /// Measures bandwidth, with many requests outstanding, instead of the latency of one at a time
+    #[arg(long, short)]
+    pub bandwidth: bool,
+    /// How to wait for completions
+    #[arg(long, short, value_enum, default_value_t = Wait::Poll)]
+    pub wait: Wait,
+    /// Message size in bytes, also with K or M; several sizes, separated by commas, give a table
+    #[arg(long, short, value_delimiter = ',', default_value = "64", value_parser = size)]
+    pub size: Vec<u32>,
+    /// How long to measure each size, in seconds
+    #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub duration: Duration,
+    /// Connections that share the work
+    #[arg(long, short = 'q', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub queue_pairs: u32,
+    /// Requests outstanding on each, for --bandwidth
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub depth: u32,
+    /// Writes the distribution as an SVG image; with several sizes, that of the last
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Shows no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct Copy {
+    /// File to copy
+    pub file: PathBuf,
+    /// Destination: a host, a colon, and optionally a name for the file there
+    #[arg(value_name = "HOST:[NAME]")]
+    pub to: Destination,
+    /// The port of `nd serve`
+    #[arg(long, default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// The local RDMA address to connect from [default: the one that the route to the peer has]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub bind: Option<Place>,
+    /// Size of a piece in bytes, also with K or M
+    #[arg(long, default_value = "256K", value_parser = size)]
+    pub piece: u32,
+    /// Number of pieces in flight
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub depth: u32,
+    /// How long to wait for the peer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Shows no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    Send,
+    Write,
+    Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wait {
+    /// Polls without sleeping
+    Poll,
+    /// Sleeps until there is a completion
+    Event,
+    /// Sleeps in poll(2) on the session's descriptor, as an async executor does
+    Descriptor,
+    /// Sleeps in GetQueuedCompletionStatus on a completion port, as Windows programs do
+    Port,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is no time to wait"))
+}
+
+/// A number of bytes: `64`, `4K`, `1M`.
+fn size(text: &str) -> Result<u32, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    match bytes {
+        Some(bytes @ 1..=0x4000_0000) => Ok(bytes),
+        _ => Err(format!("'{text}' is no number of bytes between 1 and 1024M")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units_and_bounds() {
+        assert_eq!((size("64"), size("4K"), size("1M")), (Ok(64), Ok(4096), Ok(1 << 20)));
+        for bad in ["0", "-1", "K", "", "2048M", "5000M", "1.5K"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert!(seconds("-1").is_err() && seconds("x").is_err() && seconds("0.5").is_ok());
+    }
+}

@@ -1,0 +1,169 @@
+//! `nd copy`: writes a file piece by piece into the peer's memory by RDMA, and compares checksums at the end.
+
+use crate::cli;
+use crate::messages::{Receives, say};
+use crate::peer::{Ends, address, connect, session};
+use crate::place::check_name;
+use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
+use crate::protocol::{Purpose, Request};
+use anyhow::{Context, Error, Result, bail, ensure};
+use ndcompat::{Buffer, Connection, Memory, Transfer};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
+    let own_name = || options.file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = match options.to.name.as_str() {
+        "" => own_name().context("the file has no name")?,
+        name => name.to_owned(),
+    };
+    check_name(&name).map_err(Error::msg)?;
+    let source = options.file.display();
+    let (mut file, length) = open(&options.file)?;
+    let to = address(&options.to.host, options.port)?;
+    let from = options.bind.as_ref().map(|own| address(own, 0)).transpose()?;
+    let ends = Ends { to, from };
+    let session = session(ends, 4 * options.depth + 16)?;
+    let (depth, piece) = (options.depth as usize, options.piece as usize);
+    let pair = session.queue_pair().receives(options.depth + 4).requests(2 * options.depth + 4).build()?;
+    let mut answers: Receives = VecDeque::new();
+    for _ in 0..options.depth + 4 {
+        answers.push_back(pair.receive(session.buffer(LONGEST_MESSAGE)?));
+    }
+    let request = Request { purpose: Purpose::File, polls: false, size: options.piece, depth: options.depth };
+    let (connection, answer) = connect(&session, pair, ends, &request, options.timeout)?;
+    let from = connection.local_address()?;
+    let begin = Instant::now();
+
+    let mut first = vec![NAME];
+    first.extend(length.to_be_bytes());
+    first.extend(name.as_bytes());
+    say(&session, &connection, &first)?;
+    let (mut digest, mut sent, mut taken, mut copied) = (Sha256::new(), 0u64, 0u64, 0u64);
+    let mut free: Vec<Buffer> = (0..depth).map(|_| session.buffer(piece)).collect::<ndcompat::Result<_>>()?;
+    let mut writing: VecDeque<(Transfer<Buffer>, Transfer<Buffer>)> = VecDeque::new();
+    let shows = !options.quiet && !json && std::io::stderr().is_terminal();
+    loop {
+        // At most `depth` pieces are in flight: the peer has so many buffers.
+        while sent - taken >= depth as u64 {
+            await_taken(&connection, &mut answers)?;
+            taken += 1;
+        }
+        let mut buffer = match free.pop() {
+            Some(buffer) => buffer,
+            None => {
+                let (written, told) = writing.pop_front().context("no buffer is left")?;
+                told.wait().1.context("telling of a piece")?;
+                let (buffer, done) = written.wait();
+                done.context("writing a piece")?;
+                buffer
+            }
+        };
+        let bytes = read_all(&mut file, &mut buffer).with_context(|| format!("reading {source}"))?;
+        if bytes == 0 {
+            break;
+        }
+        ensure!(
+            copied + bytes as u64 <= length,
+            "{source} has more than the {length} bytes that it had at the beginning: a file that grows, or one of /proc or /sys; \
+             copy it to a plain file first"
+        );
+        digest.update(&buffer[..bytes]);
+        let place = (sent % depth as u64) * piece as u64;
+        let written = connection.write(buffer.part(..bytes), answer.memory.at(place));
+        let mut message = session.buffer(5)?;
+        message[0] = PIECE;
+        message[1..].copy_from_slice(&(bytes as u32).to_be_bytes());
+        writing.push_back((written, connection.send(message)));
+        sent += 1;
+        copied += bytes as u64;
+        if shows {
+            eprint!(
+                "\r{copied} of {length} bytes, {:.1} MB/s ",
+                copied as f64 / begin.elapsed().as_secs_f64() / 1e6
+            );
+            let _ = std::io::stderr().flush();
+        }
+    }
+    for (written, told) in writing {
+        told.wait().1.context("telling of a piece")?;
+        written.wait().1.context("writing a piece")?;
+    }
+    while taken < sent {
+        await_taken(&connection, &mut answers)?;
+        taken += 1;
+    }
+    ensure!(copied == length, "{source} has become shorter while it was copied: {copied} bytes of {length}");
+    let sum = digest.finalize();
+    let mut last = vec![END];
+    last.extend(sum);
+    say(&session, &connection, &last)?;
+    let verdict = next_answer(&connection, &mut answers)?;
+    if shows {
+        eprint!("\r\x1b[K");
+    }
+    ensure!(verdict.first() == Some(&WHOLE), "the peer answers something else than that all is well");
+    let seconds = begin.elapsed().as_secs_f64();
+    let _ = session.wait(connection.disconnect());
+    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    if json {
+        out!(
+            "{}",
+            json!({ "from": from, "to": to, "name": name, "bytes": copied, "seconds": seconds, "sha256": sum })
+        );
+    } else {
+        out!(
+            "{copied} bytes to {to} in {seconds:.2} s, {:.1} MB/s, sha256 {sum}",
+            copied as f64 / seconds / 1e6
+        );
+    }
+    Ok(true)
+}
+
+/// Opens the file, and returns its length. Only plain files have one.
+fn open(path: &Path) -> Result<(File, u64)> {
+    // Looked at before it is opened, as opening a pipe waits for its other end.
+    let metadata = std::fs::metadata(path).with_context(|| format!("opening {}", path.display()))?;
+    ensure!(!metadata.is_dir(), "{} is a folder: one file at a time is copied", path.display());
+    ensure!(
+        metadata.is_file(),
+        "{} is a pipe, socket or device: only plain files are copied",
+        path.display()
+    );
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
+}
+
+fn read_all(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut bytes = 0;
+    while bytes < buffer.len() {
+        match file.read(&mut buffer[bytes..])? {
+            0 => break,
+            more => bytes += more,
+        }
+    }
+    Ok(bytes)
+}
+
+/// Receives the peer's next answer. An error that the peer reports is returned as one.
+fn next_answer(connection: &Connection, answers: &mut Receives) -> Result<Vec<u8>> {
+    let (buffer, received) = answers.pop_front().context("no receive is outstanding")?.wait();
+    let message = buffer[..received.context("waiting for the peer")?.bytes].to_vec();
+    answers.push_back(connection.receive(buffer));
+    if message.first() == Some(&FAILED) {
+        bail!("the peer says: {}", String::from_utf8_lossy(&message[1..]));
+    }
+    Ok(message)
+}
+
+fn await_taken(connection: &Connection, answers: &mut Receives) -> Result<()> {
+    let message = next_answer(connection, answers)?;
+    ensure!(message == [TAKEN], "the peer answers something unexpected");
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! What programs may use: device files, drivers in user space, name spaces, control groups, limits, variables.
+
+use super::{Findings, Machine};
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The kernel's drivers and the names of their halves in user space, where they differ.
+const DRIVERS: [(&str, &str); 4] =
+    [("mlx5_core", "mlx5"), ("mlx4_core", "mlx4"), ("iw_cxgb4", "cxgb4"), ("irdma", "irdma")];
+
+impl Machine {
+    /// Checks that the nodes in /dev/infiniband exist and may be opened.
+    pub(super) fn nodes(&self, findings: &mut Findings, contained: bool) {
+        let nodes = self.list("/dev/infiniband");
+        let wanted =
+            self.list("/sys/class/infiniband_verbs").into_iter().filter(|name| name.starts_with("uverbs"));
+        let wanted: Vec<_> = wanted.chain(["rdma_cm".to_owned()]).collect();
+        if self.list("/sys/class/infiniband").is_empty() {
+            return;
+        }
+        for node in wanted {
+            let path = self.path(&format!("/dev/infiniband/{node}"));
+            if !nodes.contains(&node) {
+                let mend = match (contained, node == "rdma_cm") {
+                    (true, _) => format!("start the container with --device=/dev/infiniband/{node}"),
+                    (false, true) => "sudo modprobe rdma_ucm".into(),
+                    (false, false) => "sudo modprobe ib_uverbs; does udev run?".into(),
+                };
+                findings.error(format!("/dev/infiniband/{node} is missing"), mend);
+            } else if may_use(&path) {
+                findings.ok(format!("/dev/infiniband/{node} may be used"));
+            } else {
+                findings.error(
+                    format!("/dev/infiniband/{node} may not be used by this user"),
+                    format!("sudo chmod 666 /dev/infiniband/{node}, or for good: rdma-core's udev rules, and a new login"),
+                );
+            }
+        }
+    }
+
+    /// Checks that libibverbs has the user-space halves of the drivers: it goes by the files in its folder.
+    pub(super) fn drivers(&self, findings: &mut Findings) {
+        let devices = self.list("/sys/class/infiniband");
+        if devices.is_empty() {
+            return;
+        }
+        let mend = "sudo apt-get install ibverbs-providers (elsewhere: rdma-core, libibverbs)";
+        let known: Vec<_> =
+            self.list("/etc/libibverbs.d").into_iter().filter(|file| file.ends_with(".driver")).collect();
+        if known.is_empty() {
+            return findings.error("rdma-core has no drivers: there are none in /etc/libibverbs.d", mend);
+        }
+        for device in devices {
+            let link = fs::read_link(self.path(&format!("/sys/class/infiniband/{device}/device/driver")));
+            let Ok(link) = link else { continue };
+            let kernel = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some((_, own)) = DRIVERS.into_iter().find(|(name, _)| *name == kernel) else { continue };
+            if !known.contains(&format!("{own}.driver")) {
+                findings.error(
+                    format!("rdma-core has no driver for {device}: /etc/libibverbs.d lacks {own}.driver"),
+                    mend,
+                );
+            }
+        }
+    }
+
+    pub(super) fn name_spaces(&self, findings: &mut Findings) {
+        match self.read("/sys/module/ib_core/parameters/netns_mode").as_deref() {
+            Some("N" | "0") => findings.warning(
+                "each device belongs to one network name space",
+                "if one is missing here: sudo rdma dev set DEVICE netns NAME, or for all: sudo rdma system set netns shared",
+            ),
+            Some(_) => findings.ok("devices are shared by all network name spaces"),
+            None => {}
+        }
+    }
+
+    /// Checks the limits of the control group and of all groups around it: the least of them counts.
+    pub(super) fn control_groups(&self, findings: &mut Findings) {
+        let Some(groups) = self.read("/proc/self/cgroup") else { return };
+        let group = groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            match (parts.next()?, parts.next()?) {
+                ("", group) => Some(("/sys/fs/cgroup", group)),
+                ("rdma", group) => Some(("/sys/fs/cgroup/rdma", group)),
+                _ => None,
+            }
+        });
+        let Some((base, group)) = group else { return };
+        let (mut seen, mut limited) = (false, false);
+        for group in Path::new(group).ancestors() {
+            let group = group.to_string_lossy();
+            let file = format!("{base}{}/rdma.max", group.trim_end_matches('/'));
+            let Some(limits) = self.read(&file) else { continue };
+            seen = true;
+            let is_limit =
+                |line: &&str| line.split_whitespace().skip(1).any(|limit| !limit.ends_with("=max"));
+            let limits: Vec<_> = limits.lines().filter(is_limit).collect();
+            if !limits.is_empty() {
+                limited = true;
+                let mend = format!("echo 'DEVICE hca_handle=max hca_object=max' | sudo tee {file}");
+                findings
+                    .warning(format!("the control group {group} limits RDMA: {}", limits.join("; ")), mend);
+            }
+        }
+        if seen && !limited {
+            findings.ok("the control group sets no limits on RDMA");
+        }
+    }
+}
+
+fn may_use(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a string.
+    unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) == 0 }
+}
+
+/// Checks the variables that the library refuses to work with.
+pub(super) fn variables(findings: &mut Findings, value: impl Fn(&str) -> Option<String>) {
+    for (name, allowed) in [
+        ("NDCOMPAT_EMULATOR", &["auto", "on", "off"][..]),
+        ("NDCOMPAT_MEMORY_WINDOWS", &["emulated", "1", "2"]),
+    ] {
+        let Some(value) = value(name).filter(|value| !value.is_empty()) else { continue };
+        if !allowed.contains(&value.as_str()) {
+            findings.error(
+                format!("{name}={value} means nothing, so no adapter can be opened"),
+                format!("unset {name}, or set it to one of: {}", allowed.join(", ")),
+            );
+        } else {
+            findings.ok(format!("{name}={value}"));
+        }
+    }
+}
+
+/// The limit of a resource.
+fn limit(of: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is writable.
+    (unsafe { libc::getrlimit(of, &mut limit) } == 0).then_some(limit.rlim_cur)
+}
+
+/// Checks the limits on open files and on locked memory.
+pub(super) fn limits(findings: &mut Findings) {
+    if let Some(files) = limit(libc::RLIMIT_NOFILE) {
+        open_files(findings, files);
+    }
+    if let Some(bytes) = limit(libc::RLIMIT_MEMLOCK) {
+        locked_memory(findings, bytes, &fs::read_to_string("/proc/self/status").unwrap_or_default());
+    }
+}
+
+/// An adapter takes some 15 descriptors, each file and each completion queue a few more.
+pub(super) fn open_files(findings: &mut Findings, limit: u64) {
+    if limit < 256 {
+        findings.warning(
+            format!("a process may have no more than {limit} open files: enough for few adapters and queues"),
+            "ulimit -n 4096; for good: LimitNOFILE= in a systemd unit, or nofile in /etc/security/limits.conf",
+        );
+    } else if limit == libc::RLIM_INFINITY {
+        findings.ok("a process may have any number of open files");
+    } else {
+        findings.ok(format!("a process may have {limit} open files"));
+    }
+}
+
+/// `status` is the process's /proc/self/status.
+pub(super) fn locked_memory(findings: &mut Findings, limit: u64, status: &str) {
+    const ENOUGH: u64 = 64 << 20;
+    /// With this capability the limit on locked memory does not apply.
+    const CAP_IPC_LOCK: u32 = 14;
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    if limit == libc::RLIM_INFINITY {
+        findings.ok("memory may be locked without limit");
+    } else if capabilities & 1 << CAP_IPC_LOCK != 0 {
+        findings.ok("memory may be locked without limit, as this user has CAP_IPC_LOCK");
+    } else {
+        let size = limit / 1024;
+        let mend =
+            "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, and a new login";
+        if limit < ENOUGH {
+            findings
+                .warning(format!("no more than {size} KiB of memory may be locked, and so registered"), mend);
+        } else {
+            findings.ok(format!("{size} KiB of memory may be locked"));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `nd info`: the adapters and their capabilities.
+
+use crate::cli;
+use crate::peer::address;
+use anyhow::{Context, Result};
+use ndcompat::types::AdapterInfo;
+use ndcompat::{Adapter, Catalogue, Provider, Status};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A limit: what the SPI calls it, its unit, its value.
+type Limit = (&'static str, &'static str, fn(&AdapterInfo) -> u64);
+
+const LIMITS: &[Limit] = &[
+    ("InfoVersion", "", |info| info.info_version.into()),
+    ("VendorId", "", |info| info.vendor_id.into()),
+    ("DeviceId", "", |info| info.device_id.into()),
+    ("AdapterId", "", |info| info.adapter_id),
+    ("MaxRegistrationSize", "bytes", |info| info.max_registration_size as u64),
+    ("MaxWindowSize", "bytes", |info| info.max_window_size as u64),
+    ("MaxInitiatorSge", "pieces", |info| info.max_initiator_sge.into()),
+    ("MaxReceiveSge", "pieces", |info| info.max_receive_sge.into()),
+    ("MaxReadSge", "pieces", |info| info.max_read_sge.into()),
+    ("MaxTransferLength", "bytes", |info| info.max_transfer_length.into()),
+    ("MaxInlineDataSize", "bytes", |info| info.max_inline_data_size.into()),
+    ("MaxInboundReadLimit", "reads", |info| info.max_inbound_read_limit.into()),
+    ("MaxOutboundReadLimit", "reads", |info| info.max_outbound_read_limit.into()),
+    ("MaxReceiveQueueDepth", "receives", |info| info.max_receive_queue_depth.into()),
+    ("MaxInitiatorQueueDepth", "requests", |info| info.max_initiator_queue_depth.into()),
+    ("MaxSharedReceiveQueueDepth", "receives", |info| info.max_shared_receive_queue_depth.into()),
+    ("MaxCompletionQueueDepth", "results", |info| info.max_completion_queue_depth.into()),
+    ("InlineRequestThreshold", "bytes", |info| info.inline_request_threshold.into()),
+    ("LargeRequestThreshold", "bytes", |info| info.large_request_threshold.into()),
+    ("MaxCallerData", "bytes", |info| info.max_caller_data.into()),
+    ("MaxCalleeData", "bytes", |info| info.max_callee_data.into()),
+    ("AdapterFlags", "", |info| info.adapter_flags.bits().into()),
+];
+
+/// The adapter flags in words.
+fn flags(info: &AdapterInfo) -> Vec<&'static str> {
+    info.adapter_flags.iter_names().map(|(name, _)| name).collect()
+}
+
+/// The kernel's release.
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").map_or("unknown".into(), |text| text.trim().to_owned())
+}
+
+/// The version of rdma-core, from the file name of the loaded library: libibverbs.so.1.14.44.0 belongs to 44.0.
+pub fn rdma_core() -> Option<String> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let path = maps.lines().find(|line| line.contains("libibverbs.so"))?.split_whitespace().last()?;
+    let file = Path::new(path).canonicalize().ok()?;
+    let version = file.file_name()?.to_str()?.strip_prefix("libibverbs.so.1.")?.split_once('.')?.1.to_owned();
+    Some(version)
+}
+
+/// The adapters, each with its addresses.
+fn adapters(wanted: Option<SocketAddr>) -> Result<Vec<(Arc<Adapter>, Vec<SocketAddr>)>> {
+    let mut adapters: Vec<(Arc<Adapter>, Vec<SocketAddr>)> = Vec::new();
+    let all = Provider::addresses().context("listing the addresses with RDMA")?;
+    for address in all.into_iter().filter(|address| wanted.is_none_or(|wanted| wanted.ip() == address.ip())) {
+        let adapter = Provider::open(address).with_context(|| format!("opening the adapter of {address}"))?;
+        let name = adapter.device_name();
+        match adapters.iter_mut().find(|(known, _)| known.device_name() == name) {
+            Some((_, addresses)) => addresses.push(address),
+            None => adapters.push((adapter, vec![address])),
+        }
+    }
+    Ok(adapters)
+}
+
+pub fn run(options: &cli::Info, json: bool) -> Result<bool> {
+    let wanted = options.address.as_ref().map(|place| address(place, 0)).transpose()?;
+    let adapters = adapters(wanted)?;
+    if let (Some(wanted), true) = (wanted, adapters.is_empty()) {
+        return Err(
+            anyhow::Error::from(Status::INVALID_ADDRESS).context(format!("{} is no adapter's", wanted.ip()))
+        );
+    }
+    let (kernel, rdma_core) = (kernel(), rdma_core());
+    let catalogue = Provider::catalogue();
+    let (none, advice) = ("no address of this machine has RDMA", "`nd doctor` says why, and what mends it");
+    if json {
+        let adapters: Vec<_> =
+            adapters.iter().map(|(adapter, addresses)| as_json(adapter, addresses)).collect::<Result<_>>()?;
+        let version = env!("CARGO_PKG_VERSION");
+        let mut shown = json!({
+            "ndcompat": version, "kernel": kernel, "rdma_core": rdma_core, "adapters": adapters,
+            "catalogue": catalogue_as_json(&catalogue),
+        });
+        if adapters.is_empty() {
+            (shown["error"], shown["advice"]) = (none.into(), advice.into());
+        }
+        out!("{shown}");
+        return Ok(!adapters.is_empty());
+    }
+    out!(
+        "ndcompat {}, rdma-core {}, Linux {kernel}",
+        env!("CARGO_PKG_VERSION"),
+        rdma_core.as_deref().unwrap_or("of unknown version")
+    );
+    for (adapter, addresses) in &adapters {
+        let info = adapter.info().context("asking the adapter for its limits")?;
+        let shown: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
+        out!("\n{}: {}", adapter.device_name(), shown.join(", "));
+        for (name, unit, value) in LIMITS {
+            let value = value(&info);
+            let shown = match *name {
+                "InfoVersion" | "VendorId" | "DeviceId" | "AdapterId" => format!("{value:#x}"),
+                "AdapterFlags" => format!("{value:#x} {}", flags(&info).join(" ")),
+                _ => format!("{value} {unit}"),
+            };
+            out!("    {name:<28}{shown}");
+        }
+        for (name, meaning) in adapter.quirks() {
+            out!("    quirk {name:<22}{meaning}");
+        }
+    }
+    print_catalogue(&catalogue);
+    if adapters.is_empty() {
+        eprintln!("nd: {none}");
+        eprintln!("    {advice}");
+    }
+    Ok(!adapters.is_empty())
+}
+
+/// Shows the providers that C programs find.
+fn print_catalogue(catalogue: &Catalogue) {
+    out!("\nproviders:");
+    for provider in &catalogue.providers {
+        let version = match provider.version {
+            Some(2) => "",
+            Some(_) => ", of version 1, which is not used",
+            None => ", which is not for NetworkDirect",
+        };
+        match &provider.file {
+            None => out!("    {} {}, this library", provider.id, provider.name),
+            Some(file) => {
+                out!("    {} {}{version}", provider.id, provider.name);
+                out!("        {}, registered by {}", provider.library, file.display());
+            }
+        }
+    }
+    for refused in &catalogue.refused {
+        out!("    left out: {refused}");
+    }
+    let folders: Vec<_> = catalogue.folders.iter().map(|folder| folder.display().to_string()).collect();
+    out!("    searched: {}", if folders.is_empty() { "no folder".into() } else { folders.join(", ") });
+}
+
+fn catalogue_as_json(catalogue: &Catalogue) -> Value {
+    let providers: Vec<_> = catalogue
+        .providers
+        .iter()
+        .map(|provider| {
+            json!({
+                "id": provider.id, "name": provider.name, "version": provider.version, "library": provider.library,
+                "file": provider.file,
+            })
+        })
+        .collect();
+    json!({ "folders": catalogue.folders, "providers": providers, "refused": catalogue.refused })
+}
+
+fn as_json(adapter: &Adapter, addresses: &[SocketAddr]) -> Result<Value> {
+    let info = adapter.info().context("asking the adapter for its limits")?;
+    let limits: Map<String, Value> = LIMITS
+        .iter()
+        .map(|(name, unit, value)| ((*name).to_owned(), json!({ "value": value(&info), "unit": unit })))
+        .collect();
+    let quirks: Map<String, Value> =
+        adapter.quirks().into_iter().map(|(name, meaning)| (name.to_owned(), meaning.into())).collect();
+    let addresses: Vec<_> = addresses.iter().map(|address| address.ip()).collect();
+    Ok(json!({
+        "device": adapter.device_name(), "addresses": addresses, "limits": limits, "flags": flags(&info), "quirks": quirks,
+    }))
+}

@@ -1,0 +1,208 @@
+//! `nd serve`: the other end of ping, perf and copy.
+
+use crate::cli::{self, PORT, Peer};
+use crate::failure;
+use crate::messages::{Receives, Waiting, ended, receive_all};
+use crate::peer::{self, Ends};
+use crate::protocol::file::LONGEST_MESSAGE;
+use crate::protocol::{Answer, CREDIT, Purpose, RECEIVES, Request};
+use crate::receive_file::{self, Files};
+use anyhow::{Context, Result};
+use ndcompat::types::RegionFlags;
+use ndcompat::{
+    Buffer, Connection, Incoming, Memory, Offer, Provider, RemoteMemory, Session, SharedMemory, Transfer,
+};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
+
+pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
+    let everywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
+    let address = match &options.bind {
+        Some(place) => peer::own_address(Some(place), PORT)?,
+        None => everywhere,
+    };
+    if let Some(folder) = &options.receive
+        && !folder.is_dir()
+    {
+        anyhow::bail!("{} is no folder", folder.display());
+    }
+    let files = Files { folder: options.receive.clone(), overwrite: options.overwrite, json };
+    let (session, acceptor) = listen(address)?;
+    let address = acceptor.local_address()?;
+    if json {
+        out!("{}", serde_json::json!({ "listening": address }));
+    } else {
+        out!("listening on {address}");
+    }
+    let mut threads = Vec::new();
+    for number in 1.. {
+        let incoming = session.wait(acceptor.request()).context("waiting for peers")?;
+        threads.push(serve_in_thread(address, incoming, &files)?);
+        threads.retain(|thread: &thread::JoinHandle<_>| !thread.is_finished());
+        if options.connections == Some(number) {
+            break;
+        }
+    }
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    Ok(true)
+}
+
+/// Listens on an address, or, for 0.0.0.0 and ::, on all addresses of that family that the first adapter has.
+fn listen(address: SocketAddr) -> Result<(Session, ndcompat::Acceptor)> {
+    let own = if address.ip().is_unspecified() { peer::first_address(address.is_ipv4())? } else { address };
+    let adapter = Provider::open(own).with_context(|| format!("opening the adapter of {own}"))?;
+    let session = Session::new(&adapter).with_context(|| format!("on the adapter of {address}"))?;
+    let acceptor = session.listen(address).with_context(|| format!("listening on {address}"))?;
+    Ok((session, acceptor))
+}
+
+/// Starts a server thread, for `--loopback`, and returns its address.
+pub fn start(address: SocketAddr) -> Result<SocketAddr> {
+    let (session, acceptor) = listen(address)?;
+    let address = acceptor.local_address()?;
+    thread::Builder::new().name("nd-serve".into()).spawn(move || {
+        while let Ok(incoming) = session.wait(acceptor.request()) {
+            if let Err(error) = serve_in_thread(address, incoming, &Files::default()) {
+                eprintln!("nd serve: {error:#}");
+            }
+        }
+    })?;
+    Ok(address)
+}
+
+impl Peer {
+    /// The addresses of both ends. With `--loopback` the peer is started first.
+    pub fn find(&self) -> Result<Ends> {
+        if let Some(own) = &self.loopback {
+            return Ok(Ends { to: start(peer::own_address(own.as_ref(), 0)?)?, from: None });
+        }
+        let to = peer::address(self.host.as_ref().context("no host")?, PORT)?;
+        let from = self.bind.as_ref().map(|own| peer::address(own, 0)).transpose()?;
+        Ok(Ends { to, from })
+    }
+}
+
+fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<thread::JoinHandle<()>> {
+    let files = files.clone();
+    let work = move || {
+        let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
+        if let Err(error) = serve(incoming, &files) {
+            eprintln!("nd serve: {peer} at {at}: {error:#}");
+            if files.json {
+                let mut failure = failure::as_json(&error, None);
+                failure["from"] = peer.into();
+                out!("{failure}");
+            }
+        }
+    };
+    Ok(thread::Builder::new().name("nd-connection".into()).spawn(work)?)
+}
+
+fn serve(incoming: Incoming, files: &Files) -> Result<()> {
+    let request = match Request::from_bytes(incoming.private_data()) {
+        Ok(request) => request,
+        Err(error) => {
+            incoming.reject(b"nd serve does not understand what is asked")?;
+            return Err(error);
+        }
+    };
+    if request.purpose == Purpose::File && files.folder.is_none() {
+        incoming.reject(b"nd serve takes files only with --receive")?;
+        anyhow::bail!("a file is refused: nd serve was started without --receive");
+    }
+    // Each connection has a session of its own, so that threads share none. It is on the listener's adapter.
+    let session = Session::builder(incoming.adapter()).depth(4 * RECEIVES).build()?;
+    let receives = match request.purpose {
+        Purpose::Echo => 2,
+        Purpose::Sink => RECEIVES,
+        Purpose::Memory => 1,
+        Purpose::File => 2 * request.depth.min(RECEIVES / 2),
+    };
+    let pair = session.queue_pair().receives(receives).requests(RECEIVES).build()?;
+    let memory = match request.purpose {
+        Purpose::Memory | Purpose::File => {
+            let flags = RegionFlags::ALLOW_REMOTE_WRITE | RegionFlags::ALLOW_REMOTE_READ;
+            Some(session.shared_memory(request.memory() as usize, flags)?)
+        }
+        _ => None,
+    };
+    let length = match request.purpose {
+        Purpose::File => LONGEST_MESSAGE,
+        Purpose::Memory => 1,
+        _ => request.size as usize,
+    };
+    let receiving = receive_all(&session, &pair, receives, length)?;
+    let none = RemoteMemory { address: 0, token: 0 };
+    let answer = Answer { memory: memory.as_ref().map_or(none, |memory| memory.remote(0)) }.to_bytes();
+    let offer = Offer::new().private_data(&answer).inbound_reads(16);
+    let connection = session.wait(incoming.accept(pair, offer)).context("accepting")?;
+    let waiting = Waiting { session: &session, polls: request.polls };
+    match request.purpose {
+        Purpose::Echo => echo(&waiting, &connection, receiving, request.size as usize),
+        Purpose::Sink => sink(&waiting, &connection, receiving),
+        Purpose::Memory => {
+            let gone = connection.disconnected()?;
+            // The peer reads and writes by RDMA: wait until it disconnects.
+            ended(session.wait(gone))
+        }
+        Purpose::File => {
+            let memory: SharedMemory = memory.expect("made above");
+            receive_file::receive(&waiting, &connection, receiving, &memory, &request, files)
+        }
+    }
+}
+
+/// Sends each message back.
+fn echo(waiting: &Waiting<'_>, connection: &Connection, mut receiving: Receives, size: usize) -> Result<()> {
+    let mut answer = waiting.session.buffer(size)?;
+    while let Some(next) = receiving.pop_front() {
+        let (message, received) = waiting.wait(next);
+        let bytes = match received {
+            Ok(done) => done.bytes,
+            Err(status) => return ended(Err(status)),
+        };
+        answer[..bytes].copy_from_slice(&message[..bytes]);
+        receiving.push_back(connection.receive(message));
+        let (back, sent) = waiting.wait(connection.send(answer.part(..bytes)));
+        answer = back;
+        if let Err(status) = sent {
+            return ended(Err(status));
+        }
+    }
+    Ok(())
+}
+
+/// Receives messages. The peer may send as many as there are receives; each credit grants half as many more.
+fn sink(waiting: &Waiting<'_>, connection: &Connection, mut receiving: Receives) -> Result<()> {
+    let batch = receiving.len() / 2;
+    let mut credit = waiting.session.buffer(CREDIT)?;
+    credit.copy_from_slice(&(batch as u32).to_be_bytes());
+    let mut credit = Credit::Here(credit);
+    let mut taken = 0;
+    while let Some(next) = receiving.pop_front() {
+        let (message, received) = waiting.wait(next);
+        if let Err(status) = received {
+            return ended(Err(status));
+        }
+        receiving.push_back(connection.receive(message));
+        taken += 1;
+        if taken == batch {
+            taken = 0;
+            let buffer = match credit {
+                Credit::Here(buffer) => buffer,
+                Credit::Sent(before) => match waiting.wait(before) {
+                    (buffer, Ok(_)) => buffer,
+                    (_, Err(status)) => return ended(Err(status)),
+                },
+            };
+            credit = Credit::Sent(connection.send(buffer));
+        }
+    }
+    Ok(())
+}
+
+/// The buffer of credits, used for one send after the other.
+enum Credit {
+    Here(Buffer),
+    Sent(Transfer<Buffer>),
+}

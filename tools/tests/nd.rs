@@ -1,0 +1,418 @@
+//! `nd` as its users run it, on the device in user space, and without any device.
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+
+/// `nd` where there is no device but that in user space.
+fn nd(arguments: &[&str]) -> Command {
+    let mut nd = Command::cargo_bin("nd").unwrap();
+    nd.env("NDCOMPAT_EMULATOR", "on").env_remove("NDCOMPAT_LOG").args(arguments);
+    nd.timeout(std::time::Duration::from_secs(60));
+    nd
+}
+
+/// What `nd` says as JSON, on one line.
+fn json(arguments: &[&str]) -> Value {
+    let output = nd(arguments).arg("--json").assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output)))
+}
+
+/// A `nd serve`, where it listens, and what it says. It is ended with this.
+struct Server(Child, String, BufReader<ChildStdout>);
+
+impl Server {
+    fn start(arguments: &[&str]) -> Server {
+        Server::run("127.0.0.1:0", arguments)
+    }
+
+    fn run(address: &str, arguments: &[&str]) -> Server {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
+            .args(["--json", "serve", "--bind", address])
+            .args(arguments)
+            .env("NDCOMPAT_EMULATOR", "on")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Server(child, String::new(), output);
+        server.1 = server.says()["listening"].as_str().unwrap().to_owned();
+        server
+    }
+
+    /// The next line that it says.
+    fn says(&mut self) -> Value {
+        let mut line = String::new();
+        self.2.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn port(&self) -> &str {
+        self.1.rsplit_once(':').unwrap().1
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn info_has_every_limit_with_its_unit() {
+    let info = json(&["info", "127.0.0.1"]);
+    let adapter = &info["adapters"][0];
+    assert!(adapter["addresses"].as_array().unwrap().contains(&"127.0.0.1".into()), "{adapter}");
+    let limits = adapter["limits"].as_object().unwrap();
+    assert_eq!(limits.len(), 22, "all fields of ND2_ADAPTER_INFO");
+    assert_eq!(limits["MaxTransferLength"]["unit"], "bytes");
+    assert!(limits["MaxCompletionQueueDepth"]["value"].as_u64().unwrap() > 0);
+    assert!(info["kernel"].is_string() && info["rdma_core"].is_string());
+    nd(&["info"]).assert().success().stdout(contains("MaxCallerData").and(contains("quirk")));
+}
+
+#[test]
+fn info_lists_the_providers_of_the_catalogue_and_what_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let id = "{0F0E0D0C-0B0A-0908-0706-050403020100}";
+    let describe = |library: &str| format!("id = {id}\nlibrary = {library}\nname = Another\n");
+    std::fs::write(path("another.provider"), describe("/usr/lib/another.so")).unwrap();
+    std::fs::write(path("broken.provider"), describe("another.so")).unwrap();
+    let list = format!("{}:relative", folder.path().display());
+    let asked = |arguments: &[&str]| {
+        let output =
+            nd(arguments).env("NDCOMPAT_PROVIDERS", &list).assert().success().get_output().stdout.clone();
+        String::from_utf8(output).unwrap()
+    };
+    let text = asked(&["info"]);
+    for part in [
+        "ndcompat NetworkDirect provider, this library".into(),
+        format!("{id} Another"),
+        format!("/usr/lib/another.so, registered by {}", path("another.provider")),
+        format!("left out: {}:2: the library is not an absolute path", path("broken.provider")),
+        "left out: relative: not an absolute path".into(),
+        format!("searched: {}", folder.path().display()),
+    ] {
+        assert!(text.contains(&part), "{part} in {text}");
+    }
+    let info: Value = serde_json::from_str(&asked(&["info", "--json"])).unwrap();
+    let catalogue = &info["catalogue"];
+    let (own, other) = (&catalogue["providers"][0], &catalogue["providers"][1]);
+    assert_eq!((&own["version"], &own["file"]), (&2.into(), &Value::Null));
+    assert_eq!((&other["id"], &other["library"]), (&id.into(), &"/usr/lib/another.so".into()));
+    assert_eq!(other["file"], path("another.provider"));
+    assert_eq!(catalogue["refused"].as_array().unwrap().len(), 2, "{catalogue}");
+    assert_eq!(catalogue["folders"][0], folder.path().to_str().unwrap());
+}
+
+#[test]
+fn without_a_device_info_and_doctor_fail_and_say_what_to_do() {
+    if std::path::Path::new("/sys/class/infiniband").exists() {
+        return;
+    }
+    nd(&["info"]).env("NDCOMPAT_EMULATOR", "off").assert().code(1).stderr(contains("nd doctor"));
+    nd(&["doctor"])
+        .env("NDCOMPAT_EMULATOR", "off")
+        .assert()
+        .code(1)
+        .stdout(contains("there is no RDMA device"));
+    let wrong = nd(&["doctor"]).env("NDCOMPAT_EMULATOR", "foo").assert().code(1);
+    wrong.stdout(contains("NDCOMPAT_EMULATOR=foo means nothing").and(contains("auto, on, off")));
+    let ping = nd(&["ping", "127.0.0.1"]).env("NDCOMPAT_EMULATOR", "off").assert().code(1);
+    ping.stderr(contains("finding an adapter that leads to 127.0.0.1").and(contains("ND_INVALID_ADDRESS")));
+}
+
+#[test]
+fn a_peer_that_is_absent_is_named_with_its_status() {
+    let failed = nd(&["ping", "127.0.0.1:9"]).assert().code(1);
+    failed.stderr(
+        contains("connecting with 127.0.0.1:9: ND_CONNECTION_REFUSED")
+            .and(contains("nd serve"))
+            .and(contains("nobody listens there").and(contains("code=-111")))
+            .and(contains("beneath: RDMA_CM_EVENT_REJECTED: ECONNREFUSED (111)")),
+    );
+    let output = nd(&["ping", "127.0.0.1:9", "--json"]).assert().code(1).get_output().stdout.clone();
+    let error: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(error["status"], "ND_CONNECTION_REFUSED");
+    assert!(error["advice"].as_str().unwrap().contains("nd serve"));
+    assert_eq!((&error["errno"], &error["errno_name"]), (&111.into(), &"ECONNREFUSED".into()));
+    assert_eq!(error["call"], "RDMA_CM_EVENT_REJECTED");
+}
+
+#[test]
+fn the_errno_of_a_call_is_told_and_none_where_no_call_has_failed() {
+    // The descriptors do not suffice for a server.
+    let script = format!("ulimit -n 12; exec {} serve --bind 127.0.0.1:0 --json", env!("CARGO_BIN_EXE_nd"));
+    let mut short = Command::new("bash");
+    let failed = short
+        .env("NDCOMPAT_EMULATOR", "on")
+        .args(["-c", &script])
+        .timeout(std::time::Duration::from_secs(60));
+    let output = failed.assert().code(1).stderr(contains("EMFILE (24)").and(contains("NDCOMPAT_LOG=debug")));
+    let error: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!((&error["errno"], &error["errno_name"]), (&24.into(), &"EMFILE".into()), "{error}");
+    let refused = nd(&["serve", "--bind", "192.0.2.123"]).assert().code(1);
+    refused.stderr(contains("beneath").not().and(contains("NDCOMPAT_LOG").not()));
+}
+
+#[test]
+fn addresses_and_sizes_that_are_none_are_refused() {
+    nd(&["ping", "no-such-host.invalid"]).assert().code(1).stderr(contains("no-such-host.invalid"));
+    nd(&["info", "192.0.2.123"]).assert().code(1).stderr(contains("192.0.2.123 is no adapter's"));
+    nd(&["serve", "--bind", "192.0.2.123"]).assert().code(1).stderr(contains("ND_INVALID_ADDRESS"));
+    for bad in [
+        &["perf", "127.0.0.1", "-s", "0"][..],
+        &["perf"],
+        &["perf", "--depth", "0", "x"],
+        &["ping", "-c", "0", "x"],
+        &["typo"],
+    ] {
+        nd(bad).assert().code(2);
+    }
+    let pieces =
+        nd(&["copy", "/etc/hostname", "127.0.0.1:", "--piece", "1024M", "--depth", "2"]).assert().code(1);
+    pieces.stderr(contains("2 times 1073741824 bytes are more than 1073741824"));
+    nd(&["copy", "/etc", "127.0.0.1:"]).assert().code(1).stderr(contains("/etc is a folder"));
+    for place in ["127.0.0.1:99999", "127.0.0.1:x", ":7650", "[::1", "[::1]7650", "1:2:3"] {
+        nd(&["ping", place]).assert().code(2).stderr(contains("invalid value"));
+        nd(&["serve", "--bind", place]).assert().code(2);
+    }
+    nd(&["copy", "/dev/null", "nowhere"]).assert().code(2).stderr(contains("HOST:"));
+    nd(&["copy", "/dev/null", ":name"]).assert().code(2).stderr(contains("names no host"));
+    nd(&["copy", "/dev/null", "127.0.0.1:", "--port", "0"]).assert().code(2);
+    nd(&["copy", "/dev/null", "127.0.0.1:"]).assert().code(1).stderr(contains("only plain files"));
+    let meant = nd(&["ping", "::1:7699", "--timeout", "5"]).assert().code(1);
+    meant.stderr(contains("with a port it is [::1]:7699"));
+    let picture = nd(&["perf", "--loopback", "127.0.0.1", "--svg", "/no/such/folder/x.svg"]).assert().code(1);
+    picture.stderr(contains("/no/such/folder/x.svg")).stdout("");
+    nd(&["copy", "/no/such/file", "127.0.0.1:"]).assert().code(1).stderr(contains("/no/such/file"));
+    let many =
+        nd(&["perf", "--loopback", "127.0.0.1", "-b", "-q", "256", "--depth", "1024"]).assert().code(1);
+    many.stderr(contains("results at a time are more than"));
+}
+
+#[test]
+fn a_wrong_command_line_is_told_as_json_too() {
+    for (bad, named) in [
+        (&["--json", "ping", "127.0.0.1:99999"][..], "'99999' is no port"),
+        (&["ping", "--json"], "<HOST[:PORT]>"),
+        (&["typo", "--json"], "unrecognized subcommand 'typo'"),
+        (&["--json"], "requires a subcommand"),
+        (&["perf", "--json", "--loopback", "--size", "0"], "'0' is no number of bytes"),
+    ] {
+        let output = nd(bad).assert().code(2).stderr(contains(named)).get_output().stdout.clone();
+        let error: Value = serde_json::from_slice(&output).unwrap();
+        assert!(error["error"].as_str().unwrap().contains(named) && error["status"].is_null(), "{error}");
+        assert!(error["advice"].as_str().unwrap().contains("--help"), "{error}");
+    }
+    nd(&["typo"]).assert().code(2).stdout("");
+    nd(&["--json", "--version"]).assert().success().stdout(contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_server_tells_what_has_failed_as_json_too() {
+    // It ends then, so that what it does not say is not waited for.
+    let mut server = Server::start(&["--connections", "1"]);
+    nd(&["copy", "/etc/hostname", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
+    let failure = server.says();
+    assert!(failure["error"].as_str().unwrap().contains("without --receive"), "{failure}");
+    assert!(failure["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{failure}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let server = Server::start(&[]);
+    let failed = nd(&["serve", "--bind", &server.1]).assert().code(1);
+    failed.stderr(contains("listening on").and(contains("ND_SHARING_VIOLATION")));
+}
+
+#[test]
+fn a_server_without_an_address_of_its_own_serves_all_of_the_adapters() {
+    let server = Server::run("0.0.0.0:0", &[]);
+    let addresses = json(&["info"])["adapters"][0]["addresses"].as_array().unwrap().clone();
+    let addresses: Vec<_> =
+        addresses.iter().filter_map(Value::as_str).filter(|one| !one.contains(':')).collect();
+    assert!(addresses.contains(&"127.0.0.1"));
+    for address in addresses {
+        nd(&["ping", &format!("{address}:{}", server.port()), "-c", "1"]).assert().success();
+    }
+}
+
+#[test]
+fn ping_counts_what_comes_back() {
+    let server = Server::start(&[]);
+    let ping = json(&["ping", &server.1, "-c", "3", "-i", "0", "-s", "1K"]);
+    assert_eq!((&ping["round_trip_us"]["count"], &ping["size"]), (&3.into(), &1024.into()));
+    assert!(ping["round_trip_us"]["min"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_client_connects_from_the_address_that_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    std::fs::create_dir(&to).unwrap();
+    std::fs::write(&file, "text").unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap(), "--overwrite"]);
+    let copy = ["copy", file.to_str().unwrap(), "127.0.0.1:", "--port", server.port()];
+    // A port that was free a moment ago; somebody else may take it.
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let ping = ["ping", &server.1, "-c", "1"];
+    for command in [&ping[..], &["perf", &server.1, "-w", "event", "-d", "0.01"], &copy] {
+        let connects = (0..8).any(|_| {
+            let own = free();
+            let output = nd(&[command, &["--json", "--bind", &own]].concat()).output().unwrap();
+            let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(output.status.success() || said["status"] == "ND_SHARING_VIOLATION", "{said}");
+            output.status.success() && said["from"] == own
+        });
+        assert!(connects, "{command:?}");
+    }
+    for command in [&ping[..], &copy] {
+        let foreign = nd(&[command, &["--bind", "192.0.2.1"]].concat()).assert().code(1);
+        foreign.stderr(contains("opening the adapter of 192.0.2.1:0: ND_INVALID_ADDRESS"));
+    }
+}
+
+#[test]
+fn perf_measures_every_operation_however_it_waits() {
+    for operation in ["send", "write", "read"] {
+        for wait in ["poll", "event", "descriptor", "port"] {
+            let options = ["--loopback", "127.0.0.1", "-o", operation, "-w", wait, "-d", "0.05"];
+            let perf = json(&[&["perf"], &options[..]].concat());
+            let result = &perf["results"][0];
+            assert!(result["requests"].as_u64().unwrap() > 0, "{operation} {wait}: {perf}");
+        }
+        let options = [
+            "--loopback",
+            "127.0.0.1",
+            "-o",
+            operation,
+            "-w",
+            "event",
+            "-d",
+            "0.05",
+            "-b",
+            "-q",
+            "2",
+            "-s",
+            "64,16K",
+        ];
+        let perf = json(&[&["perf"], &options[..]].concat());
+        let shortest = json(&["perf", "--loopback", "127.0.0.1", "-o", operation, "-w", "event", "-d", "0"]);
+        assert_eq!(shortest["results"][0]["requests"], 1, "{shortest}");
+        for result in perf["results"].as_array().unwrap() {
+            let rate = result["bytes_per_second"].as_f64().unwrap();
+            let requests = result["requests_per_second"].as_f64().unwrap();
+            assert!((rate / requests - result["size"].as_f64().unwrap()).abs() < 0.001, "{result}");
+            assert!(requests > 0.0);
+        }
+    }
+}
+
+#[test]
+fn perf_draws_what_it_has_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("p.svg");
+    let options =
+        ["perf", "--loopback", "127.0.0.1", "-w", "event", "-d", "0.05", "--svg", picture.to_str().unwrap()];
+    nd(&options).assert().success().stdout(contains("p99.9").and(contains("█")));
+    assert!(std::fs::read_to_string(picture).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn a_file_arrives_whole_and_replaces_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    std::fs::create_dir(&to).unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let copy = |arguments: &[&str]| {
+        nd(&[&["copy", from.to_str().unwrap(), "127.0.0.1:", "--port", server.port()], arguments].concat())
+    };
+    for (number, length) in [0usize, 1, 4096, 4097, 100_000].into_iter().enumerate() {
+        let bytes: Vec<u8> = (0..length).map(|at| (at * 7 % 251) as u8).collect();
+        std::fs::write(&from, &bytes).unwrap();
+        let name = format!("127.0.0.1:{number}");
+        let target =
+            ["copy", from.to_str().unwrap(), &name, "--port", server.port(), "--piece", "4K", "--depth", "3"];
+        assert_eq!(json(&target)["bytes"], length);
+        assert_eq!(std::fs::read(to.join(number.to_string())).unwrap(), bytes);
+    }
+    copy(&[]).assert().success();
+    copy(&[]).assert().code(1).stderr(contains("there is a 'from' already"));
+    let left: Vec<_> = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with("nd-part")), "{left:?}");
+    nd(&["copy", from.to_str().unwrap(), "127.0.0.1:a/b", "--port", server.port()]).assert().code(2);
+    // It says that it has no bytes, and has some.
+    let growing = nd(&["copy", "/proc/self/status", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
+    growing.stderr(contains("more than the 0 bytes that it had at the beginning"));
+    assert!(!to.join("x").exists());
+}
+
+#[test]
+fn nothing_is_left_of_a_file_whose_receiver_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    std::fs::create_dir(&to).unwrap();
+    // It has no blocks, so that it may be long.
+    std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
+    let mut server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let sender = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
+        .args(["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port()])
+        .args(["--piece", "64K", "--depth", "1"])
+        .env("NDCOMPAT_EMULATOR", "on")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Until something of it has arrived, in a file that has no name yet or a temporary one.
+    let descriptors = format!("/proc/{}/fd", server.0.id());
+    let is_there = |entry: std::fs::DirEntry| {
+        let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(&to));
+        file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
+    };
+    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
+        std::thread::yield_now();
+    }
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    let output = sender.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let left: Vec<_> = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn files_are_refused_unless_they_are_asked_for() {
+    let server = Server::start(&[]);
+    let failed = nd(&["copy", "/etc/hostname", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
+    failed.stderr(contains("ND_CONNECTION_REFUSED")).stderr(
+        contains("the peer says: \"nd serve takes files only").and(contains("is `nd serve` running").not()),
+    );
+}
+
+#[test]
+fn the_environment_is_shown_with_its_values() {
+    nd(&["env"]).assert().success().stdout(contains("NDCOMPAT_EMULATOR=on"));
+    assert!(json(&["env"])["variables"].as_array().unwrap().iter().any(|one| one["value"] == "on"));
+}
+
+#[test]
+fn pages_and_completions_are_made_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    nd(&["generate", folder.path().to_str().unwrap()]).assert().success();
+    for file in [
+        "man/man1/nd.1",
+        "man/man1/nd-perf.1",
+        "bash-completion/completions/nd",
+        "zsh/site-functions/_nd",
+        "fish/vendor_completions.d/nd.fish",
+    ] {
+        assert!(std::fs::metadata(folder.path().join(file)).unwrap().len() > 100, "{file}");
+    }
+}
