@@ -40,8 +40,9 @@ impl Drop for Mode {
     }
 }
 
-/// Drops all privileges. The log file is created before, because that would fail afterwards.
+/// Drops all privileges. The library is loaded and the log file is created before, because that may fail afterwards.
 fn become_nobody() {
+    let _ = com::provider();
     let log = std::env::var_os("NDCOMPAT_LOG_FILE").unwrap();
     std::fs::write(&log, "").unwrap();
     std::fs::set_permissions(&log, std::fs::Permissions::from_mode(0o666)).unwrap();
