@@ -1,11 +1,21 @@
 # Runs the steps of ci/test: shows what they say, counts what they tested, and sums up. Most run one after the other; those
 # that wait more than they compute may run beside the others (step --beside), and are shown when they are joined.
 # shellcheck shell=bash
+. "$CI_LIB/stacks.sh"
 
-PASSED=0 FAILED=0 RESULTS=() UNSTEADY=()
+# How many test programs may pass at the second try only.
+FLAKY_MOST=2
+# When the whole is over, whatever hangs.
+GATE_LIMIT=$(limit_of whole "*")
+
+PASSED=0 FAILED=0 RESULTS=() FLAKY=()
 # The steps that run beside the others: their names and processes. Each has a log and a result, named after its number.
 BESIDE=() BESIDE_PIDS=()
 STEP_LOGS=$(mktemp -d)
+# What is to run: the words that are to be in a step's name, all if there are none; from which step on; up to the first failure.
+WANTED=() FROM='' FAIL_FAST='' OVER=''
+LIVE=''
+[[ ! -t 1 ]] || LIVE=yes
 
 # Ends what still runs beside, each with what it has started.
 leave_steps() {
@@ -26,85 +36,26 @@ count_tests() {
         awk '{passed += $1; failed += $2} END {print passed + 0, failed + 0, NR}'
 }
 
-# descendants PID EXCEPT: prints the processes that it has started, and those that they have, but for one and what that has.
-descendants() {
-    local child
-    for child in $(pgrep -P "$1" || true); do
-        if ((child != $2)); then
-            echo "$child"
-            descendants "$child" "$2"
-        fi
-    done
-}
-
-# show_stacks PID...: where every thread of the processes is; of shells and virtual machines, what they run is enough.
-show_stacks() {
-    local pid task
-    for pid; do
-        [[ -e /proc/$pid/exe ]] || continue
-        printf -- '--- process %s: %s\n' "$pid" "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-300)"
-        case $(basename "$(readlink "/proc/$pid/exe")") in
-            bash | dash | busybox | tee | sleep | timeout | qemu-*) continue ;;
-        esac
-        if have gdb; then
-            timeout 60 gdb -p "$pid" -batch -nx -ex 'thread apply all backtrace 50' 2>/dev/null | grep -E '^(Thread|#)' || true
-        fi
-        for task in "/proc/$pid/task"/*; do
-            printf 'in the kernel, thread %s (%s): %s\n' "${task##*/}" "$(cat "$task/comm")" "$(cat "$task/wchan")" 2>/dev/null || true
-        done
-    done
-}
-
-# watch PID SECONDS: when the time is over, shows where all descendants of PID are, and ends them.
-watch() {
-    local never self=$BASHPID pids
-    # A wait without a process of its own, which would stay when this one is ended: a pipe that nobody writes to.
-    exec {never}<> <(:)
-    read -rt "$2" -u "$never" || true
-    trap '' TERM
-    mapfile -t pids < <(descendants "$1" "$self")
-    printf '\n*** the time limit of %s s is over; what is running:\n' "$2"
-    show_stacks "${pids[@]}"
-    # The lab ends its machine in order.
-    kill -TERM "${pids[@]}" 2>/dev/null
-    sleep 5
-    kill -KILL "${pids[@]}" 2>/dev/null
-}
-
-# limited SECONDS COMMAND...: runs it to its end, or until the time is over.
-limited() {
-    local limit=$1 self=$BASHPID watcher status
-    shift
-    watch "$self" "$limit" &
-    watcher=$!
-    (
-        set -e
-        "$@"
-    )
-    status=$?
-    kill -TERM "$watcher" 2>/dev/null
-    wait "$watcher" 2>/dev/null
-    return $status
-}
-
 # cpu_seconds PID: of all that this process has run and waited for.
 cpu_seconds() {
     awk -v ticks="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($14 + $15) / ticks) }' "/proc/$1/stat"
 }
 
 # run_step LIMIT RESULT COMMAND...: in a shell of its own; writes to the file RESULT its status, seconds, and seconds of processor.
+# What hangs leaves its limit, or what is left of the whole's.
 run_step() {
-    local limit=$1 result=$2 begin=$SECONDS self=$BASHPID status
+    local limit=$1 result=$2 begin=$SECONDS self=$BASHPID left=$((GATE_LIMIT - SECONDS)) status
     shift 2
     set +e
-    limited "$limit" "$@"
+    ((left > 1)) || left=1
+    limited $((limit < left ? limit : left)) "$@"
     status=$?
     echo "$status $((SECONDS - begin)) $(cpu_seconds "$self")" >"$result"
 }
 
 # report NAME LOG: adds up what a step that has ended left in LOG and LOG.result, and says it.
 report() {
-    local name=$1 log=$2 status seconds cpu passed failed counts verdict=ok line
+    local name=$1 log=$2 status seconds cpu passed failed counts flaky=0 verdict=ok line
     read -r status seconds cpu <"$log.result" || status=1 seconds=0 cpu=0
     read -r passed failed counts < <(count_tests "$log")
     if ((counts == 0 && status == 0)); then
@@ -114,71 +65,110 @@ report() {
     fi
     ((failed == 0)) || verdict=FAILED
     while IFS= read -r line; do
-        UNSTEADY+=("$line ($name)")
-    done < <(grep '^unsteady: ' "$log")
+        FLAKY+=("$line ($name)")
+        flaky=$((flaky + 1))
+    done < <(grep '^flaky: ' "$log")
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
-    RESULTS+=("$(printf '%-8s %-32s %5d passed %3d failed %5d s, CPU %5d s' \
-        "$verdict" "$name" "$passed" "$failed" "$seconds" "$cpu")")
+    [[ ! $LIVE || $verdict == ok ]] || cat -- "$log"
+    RESULTS+=("$(printf '%-8s %-36s %5d passed %3d failed %2d flaky %5d s, CPU %5d s' \
+        "$verdict" "$name" "$passed" "$failed" "$flaky" "$seconds" "$cpu")")
     printf '%s\n' "${RESULTS[-1]}"
+    [[ $verdict == ok || ! $FAIL_FAST ]] || OVER=yes
 }
 
-# step [--whole] [--beside] [--limit SECONDS] NAME COMMAND...: a step that counts no tests is one itself. Goes on after a
-# failure; the summary tells. With --whole it is no part of a quick run; with --beside it runs until it is joined. Call it
-# plainly, never in a condition: there the shell would go on after a failure within COMMAND, too.
+# chosen NAME: whether the step is to run.
+chosen() {
+    local word
+    [[ ! $OVER ]] || return 1
+    [[ ! $FROM || $1 == *"$FROM"* ]] || return 1
+    FROM=''
+    ((${#WANTED[@]})) || return 0
+    for word in "${WANTED[@]}"; do
+        [[ $1 != *"$word"* ]] || return 0
+    done
+    return 1
+}
+
+# live NAME: on a terminal, a line that says what runs, and for how long, until it is ended.
+live() {
+    local begin=$SECONDS
+    while sleep 1; do
+        printf '\r\033[K%s, %d s%s' "$1" $((SECONDS - begin)) "${BESIDE[*]:+; beside it: $(IFS=,; echo "${BESIDE[*]}")}" >/dev/tty
+    done
+}
+
+# step [--whole] [--beside] NAME COMMAND...: a step that counts no tests is one itself. Goes on after a failure; the summary tells. With
+# --whole it is no part of a quick run; with --beside it runs until it is joined. Call it plainly, never in a condition: there the
+# shell would go on after a failure within COMMAND, too.
 step() {
-    local name limit=900 whole='' beside='' log
+    local name limit whole='' beside='' log liveness
     while [[ $1 == --* ]]; do
         case $1 in
             --whole) whole=yes ;;
             --beside) beside=yes ;;
-            --limit)
-                limit=$2
-                shift
-                ;;
         esac
         shift
     done
     name=$1
     shift
+    limit=$(limit_of step "$name")
     if [[ ${LIST:-} ]]; then
         printf '%s%s\n' "$name" "${whole:+ (not in a quick run)}"
         return
     fi
     [[ ! ${QUICK:-} || ! $whole ]] || return 0
-    [[ $name == *${ONLY:-}* ]] || return 0
+    chosen "$name" || return 0
     if [[ $beside ]]; then
         log=$STEP_LOGS/${#BESIDE[@]}
         run_step "$limit" "$log.result" "$@" >"$log" 2>&1 </dev/null &
         BESIDE+=("$name") BESIDE_PIDS+=($!)
         return
     fi
-    printf '\n=== %s\n' "$name"
     log=$STEP_LOGS/step
     rm -f -- "$log.result"
-    run_step "$limit" "$log.result" "$@" 2>&1 </dev/null | tee "$log"
+    if [[ $LIVE ]]; then
+        live "$name" &
+        liveness=$!
+        run_step "$limit" "$log.result" "$@" >"$log" 2>&1 </dev/null &
+        wait $! || true
+        kill "$liveness"
+        wait "$liveness" 2>/dev/null || true
+        printf '\r\033[K'
+    else
+        printf '\n=== %s\n' "$name"
+        run_step "$limit" "$log.result" "$@" 2>&1 </dev/null | tee "$log"
+    fi
     report "$name" "$log"
 }
 
 # join_steps: waits for those that run beside the others, and shows them.
 join_steps() {
     local number
+    [[ ! $OVER ]] || return 0
     for number in "${!BESIDE[@]}"; do
         wait "${BESIDE_PIDS[number]}" || true
-        printf '\n=== %s\n' "${BESIDE[number]}"
-        cat -- "$STEP_LOGS/$number"
+        if [[ ! $LIVE ]]; then
+            printf '\n=== %s\n' "${BESIDE[number]}"
+            cat -- "$STEP_LOGS/$number"
+        fi
         report "${BESIDE[number]}" "$STEP_LOGS/$number"
     done
     BESIDE=() BESIDE_PIDS=()
 }
 
-# summary: the table, the tests that passed at the second try only, and as the last line the count. Fails when a test did, or when there was none.
+# summary: the table, the programs that passed at the second try only, and as the last line the count. Fails when a test did, when there
+# was none, or when too much is flaky.
 summary() {
     [[ ! ${LIST:-} ]] || return 0
     join_steps
-    ((${#RESULTS[@]})) || die 2 "no step has '$ONLY' in its name; see ci/test --list"
+    if ((${#FLAKY[@]} > FLAKY_MOST)); then
+        FAILED=$((FAILED + 1))
+        RESULTS+=("FAILED   ${#FLAKY[@]} programs are flaky, $FLAKY_MOST may be")
+    fi
     printf '\n=== summary, %d s\n' "$SECONDS"
-    printf '%s\n' "${RESULTS[@]}" "${UNSTEADY[@]}"
+    printf '%s\n' "${RESULTS[@]}" "${FLAKY[@]}"
+    [[ ! $OVER ]] || echo "ended at the first failure (--fail-fast)"
     printf '%d passed, %d failed\n' "$PASSED" "$FAILED"
     ((FAILED == 0 && PASSED > 0))
 }

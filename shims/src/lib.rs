@@ -21,6 +21,8 @@ pub mod io;
 pub mod library;
 pub mod logging;
 pub mod memory;
+#[cfg(test)]
+mod model;
 pub mod object;
 pub mod process;
 pub mod processor;

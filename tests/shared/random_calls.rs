@@ -18,6 +18,7 @@ use support::com::{
     Overlapping, QueuePair, SharedReceiveQueue, Unknown,
 };
 use support::library::{CloseHandle, DllCanUnloadNow, event};
+use support::seed::seed;
 use support::watched::{Completed, Ports, Watched, Way};
 use win32::object::RawHandle;
 
@@ -266,9 +267,8 @@ pub fn life(chance: Chance, calls: usize, ports: &Ports) {
 
 /// Makes this many runs, beside a connection that must keep working.
 pub fn lives(count: u64) {
-    let seed =
-        std::env::var("NDCOMPAT_CALLS_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("NDCOMPAT_CALLS_SEED={seed}, {count} lives of {CALLS} calls");
+    let seed = seed();
+    println!("{count} lives of {CALLS} calls");
     let ports = Ports::new(1);
     {
         let (active, passive) = connected();

@@ -22,6 +22,8 @@ pub(crate) struct Terms {
     pub inbound_reads: u32,
     /// How many reads this side may have outstanding.
     pub outbound_reads: u32,
+    /// The peer's receives come from a shared queue.
+    pub peer_shares: bool,
 }
 
 /// A copy of an rdma_cm event, so that the event can be acknowledged before it is handled.
@@ -49,6 +51,7 @@ impl ConnectionEvent {
             private_data: if by_no_program { Vec::new() } else { event.private_data().to_vec() },
             inbound_reads: event.responder_resources().into(),
             outbound_reads: event.initiator_depth().into(),
+            peer_shares: event.peer_shares(),
         };
         ConnectionEvent { kind, status, terms }
     }

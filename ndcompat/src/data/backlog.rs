@@ -7,7 +7,10 @@ use crate::data::shared_receive_queue::{Shared, is_shared};
 use crate::status::Status;
 use crate::sync::cache_aligned::CacheAligned;
 use crate::types::{Completion, NotifyType, RequestType};
-use crate::verbs::{self, bindings::ibv_wc};
+use crate::verbs::{
+    self,
+    bindings::{IBV_WC_LOC_QP_OP_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, ibv_wc},
+};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -199,6 +202,7 @@ impl Backlog {
             }
             return;
         }
+        let wc = &self.explained(wc);
         // SAFETY: the completion is of a request queue that is alive, or in `retired`; the lock is held.
         match unsafe { RequestQueue::complete(wc) } {
             Noted::Completed(queue) => {
@@ -210,6 +214,30 @@ impl Backlog {
             Noted::Deferred(queue) => self.deferred.add().flushed.push(queue.owner().clone()),
             Noted::Ignored => {}
         }
+    }
+
+    /// The completion, with another status if the device had no way to the peer: rxe reports that as it does a bad local token.
+    fn explained(&mut self, wc: &ibv_wc) -> ibv_wc {
+        let mut wc = *wc;
+        if wc.status == IBV_WC_LOC_QP_OP_ERR
+            // SAFETY: the completion is of a request queue that is alive, or in `retired`.
+            && let (kind, owner) = unsafe { RequestQueue::request_of(&wc) }
+            && kind != RequestType::Receive
+            && let Some(owner) = owner.upgrade()
+        {
+            if owner.is_cut_off() {
+                wc.status = IBV_WC_RETRY_EXC_ERR;
+            }
+            self.deferred.add().released.push(owner);
+        }
+        wc
+    }
+
+    /// Fails the oldest request of a queue, which is outstanding, as its receiver is not ready.
+    pub fn time_out(&mut self, queue: &RequestQueue) {
+        queue.fail_oldest(IBV_WC_RNR_RETRY_EXC_ERR);
+        self.deferred.add().failed.push(queue.owner().clone());
+        queue.report(|result| self.push(result));
     }
 
     #[inline(always)]

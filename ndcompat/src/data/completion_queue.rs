@@ -258,11 +258,41 @@ impl CompletionQueue {
 
     /// Reaps the device's completions, which frees the slots of silent requests.
     pub(crate) fn reap_all(&self) {
+        self.reap_and(|_| {});
+    }
+
+    /// Reaps the device's completions, then does something.
+    fn reap_and<T>(&self, then: impl FnOnce(&mut Backlog) -> T) -> T {
         let mut backlog = self.queue.backlog.lock();
         self.queue.collect(&mut backlog);
+        let done = then(&mut backlog);
         let deferred = std::mem::take(&mut backlog.deferred);
         drop(backlog);
         deferred.run();
+        done
+    }
+
+    /// Whether the oldest request of an initiator queue is a `Send`, and was the same one at the last call.
+    pub(crate) fn is_waiting_to_send(&self, queue: &RequestQueue) -> bool {
+        let backlog = self.queue.backlog.lock();
+        let waits = queue.is_waiting_to_send();
+        drop(backlog);
+        // It may have completed, and nobody has taken its result.
+        waits && self.reap_and(|_| queue.is_waiting_to_send())
+    }
+
+    /// Whether the device reports none of the outstanding requests of a queue if they succeed.
+    pub(crate) fn is_unsignalled(&self, queue: &RequestQueue) -> bool {
+        self.reap_and(|_| queue.is_unsignalled())
+    }
+
+    /// Fails the oldest request of an initiator queue if it is a `Send` that still waits, as its receiver is not ready.
+    pub(crate) fn time_out(&self, queue: &RequestQueue) {
+        self.reap_and(|backlog| {
+            if queue.is_waiting_to_send() {
+                backlog.time_out(queue);
+            }
+        });
     }
 }
 

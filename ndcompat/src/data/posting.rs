@@ -7,7 +7,7 @@
 
 use crate::data::queue_pair::{Core, QueuePair};
 use crate::data::request_queue::{RequestQueue, Ticket};
-use crate::data::scatter_gather::{self, Gathered, SgeList};
+use crate::data::scatter_gather::{self, Filled, Gathered, SgeList};
 use crate::data::work_request::{Remote, WorkRequest, post_receive};
 use crate::status::{Result, Status};
 use crate::types::{RequestFlags, RequestType, Sge};
@@ -310,7 +310,7 @@ impl Core {
         let WorkRequest { kind, mut sge, flags, .. } = request;
         let limits = &self.limits;
         let mut gathered = Gathered::uninit();
-        let mut one = [Sge::default()];
+        let (mut one, mut filled) = ([Sge::default()], Filled::default());
         if flags.contains(RequestFlags::INLINE) {
             let length = scatter_gather::check(sge, u32::MAX, limits.max_inline.into())?;
             if sge.len() as u32 > limits.max_initiator_sge {
@@ -320,8 +320,10 @@ impl Core {
                 sge = &one;
             }
         } else {
-            scatter_gather::check(sge, limits.max_initiator_sge, limits.max_transfer)?;
+            let length = scatter_gather::check(sge, limits.max_initiator_sge, limits.max_transfer)?;
+            self.expect_message(length);
         }
+        sge = scatter_gather::without_empty(sge, &mut filled);
         if sge.is_empty() {
             sge = limits.empty_list;
         }
@@ -355,6 +357,8 @@ impl Core {
     fn receive(self: &Arc<Self>, context: u64, sge: &[Sge]) -> Result<()> {
         let Some(queue) = &*self.receive else { return Err(Status::INVALID_DEVICE_REQUEST) };
         scatter_gather::check(sge, self.limits.max_receive_sge, self.limits.max_transfer)?;
+        let mut filled = Filled::default();
+        let sge = scatter_gather::without_empty(sge, &mut filled);
         let sge = if sge.is_empty() { self.limits.empty_list } else { sge };
         self.post(queue, RequestType::Receive, context, false, |ticket| post_receive(self, sge, ticket))
     }

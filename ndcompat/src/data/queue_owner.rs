@@ -9,6 +9,17 @@ use crate::verbs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+impl Core {
+    /// Posts a request without effect, whose success the device reports with this `wr_id`. Returns whether there was room.
+    pub(crate) fn post_nothing(&self, wr_id: u64) -> bool {
+        let (sge, remote) = (self.limits.empty_list, Remote::default());
+        let nothing = WorkRequest { kind: RequestType::Write, sge, flags: RequestFlags::empty(), remote };
+        // Another thread may be about to destroy the queue pair.
+        let posted = self.qp.if_live(|| nothing.post(self, Ticket { wr_id, signalled: true }));
+        matches!(posted, Some(0 | verbs::UNANNOUNCED))
+    }
+}
+
 impl QueueOwner for Core {
     fn broken(self: Arc<Self>) {
         Core::broken(&self);
@@ -18,19 +29,16 @@ impl QueueOwner for Core {
         Core::flushed(&self);
     }
 
+    fn is_cut_off(&self) -> bool {
+        Core::is_cut_off(self)
+    }
+
     fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Acquire)
     }
 
     fn drain(&self) {
-        let (sge, remote) = (self.limits.empty_list, Remote::default());
-        let nothing = WorkRequest { kind: RequestType::Write, sge, flags: RequestFlags::empty(), remote };
-        self.initiator.drain(|wr_id| {
-            let ticket = Ticket { wr_id, signalled: true };
-            // Another thread may be about to destroy the queue pair.
-            let posted = self.qp.if_live(|| nothing.post(self, ticket));
-            matches!(posted, Some(0 | verbs::UNANNOUNCED))
-        });
+        self.initiator.drain(|wr_id| self.post_nothing(wr_id));
     }
 
     fn queues_on(&self, cq: &Arc<verbs::CompletionQueue>) -> [Option<&RequestQueue>; 2] {

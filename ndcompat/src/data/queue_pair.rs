@@ -4,8 +4,10 @@
 
 mod config;
 mod failure;
+mod receiver;
 
 pub use config::QueuePairConfig;
+use receiver::{LONG, Receiver};
 
 use crate::data::completion_queue::CompletionQueue;
 use crate::data::request_queue::{QueueOwner, RequestQueue};
@@ -84,6 +86,8 @@ pub(crate) struct Core {
     pub(super) lossy: AtomicBool,
     /// The outbound read limit of the connection. With 0, a read would never complete.
     outbound_reads: AtomicU32,
+    /// Whether the peer has receives for messages.
+    receiver: Receiver,
     connection: Mutex<Option<Weak<dyn Connection>>>,
 }
 
@@ -230,6 +234,7 @@ impl QueuePair {
             bounds: [const { AtomicU64::new(0) }; 3],
             lossy: AtomicBool::new(adapter.limits().quirks.lossy_flush),
             outbound_reads: AtomicU32::new(0),
+            receiver: Receiver::default(),
             connection: Mutex::default(),
         });
         if let Some(shared) = &shared {
@@ -312,7 +317,9 @@ impl Core {
 
     fn open_for_requests(&self) {
         let reads = if self.may_read() { self.limits.max_transfer + 1 } else { 0 };
-        let bounds = [self.limits.max_transfer + 1, u64::from(self.limits.max_inline) + 1, reads];
+        // Long messages take the slow path, which gives them their time.
+        let messages = (self.limits.max_transfer + 1).min(LONG);
+        let bounds = [messages, u64::from(self.limits.max_inline) + 1, reads];
         // Released after the device is ready: a post that sees the bound also sees the device's queue pair as it is now. A post
         // that does not takes the slow path, or, on a failed queue pair, finds the queue flushing under its lock.
         for (bound, value) in self.bounds.iter().zip(bounds) {
@@ -332,6 +339,16 @@ impl Core {
     /// The queue pair number.
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The peer's receives.
+    pub(crate) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Whether the queue pair is connected and has not failed.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state.load(Ordering::Acquire) == READY
     }
 
     /// Whether receives come from a shared queue.

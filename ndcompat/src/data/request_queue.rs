@@ -23,7 +23,10 @@ use crate::status::Status;
 use crate::sync::cache_aligned::{CacheAligned, Padded};
 use crate::sync::lock::{Held, Lock};
 use crate::types::{Completion, RequestType};
-use crate::verbs::{self, bindings::ibv_wc};
+use crate::verbs::{
+    self,
+    bindings::{ibv_wc, ibv_wc_status},
+};
 use slot::{Slot, WrId};
 use state::{CANCELED, State};
 use std::cell::Cell;
@@ -38,6 +41,9 @@ pub(crate) trait QueueOwner: Send + Sync {
 
     /// The device has flushed requests whose results are deferred; see [`RequestQueue::defer_flushed`].
     fn flushed(self: Arc<Self>);
+
+    /// Whether the device has no way to the peer.
+    fn is_cut_off(&self) -> bool;
 
     /// Whether the device may fail to report some of the requests that were outstanding when the queue pair failed.
     fn is_lossy(&self) -> bool;
@@ -308,6 +314,16 @@ impl RequestQueue {
         &self.owner
     }
 
+    /// The type of the request that has completed, and its queue pair.
+    ///
+    /// # Safety
+    /// `wc` must be of a request whose queue is in memory.
+    pub(crate) unsafe fn request_of(wc: &ibv_wc) -> (RequestType, &Weak<dyn QueueOwner>) {
+        // SAFETY: the caller says that the request's queue is in memory; `wr_id` is the address of a slot of it.
+        let slot = unsafe { &*WrId(wc.wr_id).slot() };
+        (slot.state.load().kind(), slot.queue().owner())
+    }
+
     /// Records a completion in the slot of its request, if that is outstanding.
     ///
     /// # Safety
@@ -403,6 +419,50 @@ impl RequestQueue {
             self.free_oldest();
         }
         true
+    }
+
+    /// Whether the oldest request is a `Send` that was so at an earlier call. The caller holds the completion queue's lock.
+    pub(crate) fn is_waiting_to_send(&self) -> bool {
+        let slot = self.oldest();
+        let state = slot.state.load();
+        if !state.is_outstanding() || state.kind() != RequestType::Send {
+            return false;
+        }
+        slot.state.mark(state);
+        state.is_marked()
+    }
+
+    /// Whether the device reports neither the oldest request nor one of those behind it if all succeed. The caller holds the
+    /// completion queue's lock.
+    pub(crate) fn is_unsignalled(&self) -> bool {
+        let (first, mut slot) = (self.oldest(), self.oldest());
+        while slot.state.load().is_unsignalled() {
+            // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are
+            // atomic.
+            slot = unsafe { &*slot.next };
+            if std::ptr::eq(slot, first) {
+                return true;
+            }
+        }
+        !slot.state.load().is_taken()
+    }
+
+    /// Lets the device report the last request, which is unsignalled, as done: `post` posts a signalled request without effect behind
+    /// it, with the `wr_id` given, and returns whether there was room. Returns whether it was posted.
+    pub(crate) fn signal_last(&self, post: impl FnOnce(u64) -> bool) -> bool {
+        let producer = self.producer.lock();
+        let last = producer.last();
+        // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are atomic.
+        let unsignalled = unsafe { &*last }.state.load().is_unsignalled();
+        !producer.flushing && unsignalled && post(WrId::drain(last).0)
+    }
+
+    /// Records that the oldest request, which is outstanding, has failed with `status`. The caller holds the completion queue's lock.
+    pub(crate) fn fail_oldest(&self, status: ibv_wc_status) {
+        let slot = self.oldest();
+        slot.bytes.set(0);
+        slot.state.complete(slot.state.load(), status);
+        self.reporting.0.add_early(1);
     }
 
     fn oldest(&self) -> &Slot {

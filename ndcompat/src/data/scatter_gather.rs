@@ -1,5 +1,6 @@
 //! Scatter/gather lists (`ND2_SGE` arrays).
 
+use crate::device::limits::MAX_SGE;
 use crate::status::{Result, Status};
 use crate::types::Sge;
 use std::mem::MaybeUninit;
@@ -87,6 +88,23 @@ pub(crate) fn check(sge: &[Sge], max_sge: u32, max_bytes: u64) -> Result<u64> {
     if bytes > max_bytes { Err(Status::BUFFER_OVERFLOW) } else { Ok(bytes) }
 }
 
+/// Room for the SGEs of a list that has empty ones.
+pub(crate) type Filled = [Sge; MAX_SGE as usize];
+
+/// The SGEs of a list without those of no bytes, which add nothing to a message. Drivers disagree about them: Linux 6.1's siw crashes
+/// the machine when one precedes another SGE. `into` has room for what is left if there are any; the list must not be longer.
+pub(crate) fn without_empty<'a>(sge: &'a [Sge], into: &'a mut Filled) -> &'a [Sge] {
+    if sge.iter().all(|piece| piece.length > 0) {
+        return sge;
+    }
+    let mut count = 0;
+    for (place, piece) in into.iter_mut().zip(sge.iter().filter(|piece| piece.length > 0)) {
+        *place = *piece;
+        count += 1;
+    }
+    &into[..count]
+}
+
 /// A buffer for the gathered data of an inline request.
 pub(crate) type Gathered = MaybeUninit<[u8; MAX_INLINE]>;
 
@@ -104,4 +122,30 @@ pub(crate) unsafe fn gather(pieces: &[Sge], into: &mut Gathered, length: u32) ->
         at = at.wrapping_add(piece.length as usize);
     }
     Sge { buffer: start as u64, length, token: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sges_of_no_bytes_are_left_out() {
+        let piece = |length| Sge { buffer: 0x1000 + u64::from(length), length, token: 1 };
+        for (list, left) in [
+            (vec![], vec![]),
+            (vec![0], vec![]),
+            (vec![0, 10], vec![10]),
+            (vec![10, 0, 20], vec![10, 20]),
+            (vec![0, 0, 5, 0], vec![5]),
+            ((1..=MAX_SGE).collect(), (1..=MAX_SGE).collect()),
+            (vec![0; MAX_SGE as usize], vec![]),
+        ] {
+            let list: Vec<_> = list.into_iter().map(piece).collect();
+            let mut filled = Filled::default();
+            let seen: Vec<_> =
+                without_empty(&list, &mut filled).iter().map(|sge| (sge.buffer, sge.length)).collect();
+            let expected: Vec<_> = left.into_iter().map(|length| (piece(length).buffer, length)).collect();
+            assert_eq!(seen, expected);
+        }
+    }
 }

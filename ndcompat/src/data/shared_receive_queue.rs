@@ -1,6 +1,6 @@
 //! Shared receive queues: receives for messages to any of several queue pairs.
 
-use crate::data::scatter_gather;
+use crate::data::scatter_gather::{self, Filled};
 use crate::device::adapter::{Adapter, AdapterFile};
 use crate::device::async_events::AsyncEventHandler;
 use crate::device::removal::Removable;
@@ -193,6 +193,8 @@ impl SharedReceiveQueue {
         let shared = &self.shared;
         let limits = shared.file.adapter().limits();
         scatter_gather::check(sge, shared.max_sge, limits.info.max_transfer_length.into())?;
+        let mut filled = Filled::default();
+        let sge = scatter_gather::without_empty(sge, &mut filled);
         let sge = if sge.is_empty() { limits.quirks.empty_list() } else { sge };
         let mut state = shared.lock();
         if state.outstanding() >= state.depth {

@@ -3,6 +3,7 @@
 //! The `create_*` methods are in the modules of the objects that they create.
 
 use crate::device::async_events::{AsyncEventHandler, AsyncEvents};
+use crate::device::clock::Clock;
 use crate::device::connection_channel::ConnectionChannel;
 use crate::device::limits::Limits;
 use crate::device::removal::{Removable, Removal};
@@ -177,6 +178,7 @@ pub(crate) struct AdapterFile {
     file: Arc<File>,
     adapter: Arc<Adapter>,
     connections: OnceLock<(Arc<ConnectionChannel>, Registration)>,
+    clock: OnceLock<(Arc<Clock>, Registration)>,
     _adapter_events: [Registration; 2],
 }
 
@@ -187,6 +189,7 @@ impl AdapterFile {
             file: file.clone(),
             adapter: adapter.clone(),
             connections: OnceLock::new(),
+            clock: OnceLock::new(),
             _adapter_events: adapter_events,
         }))
     }
@@ -203,6 +206,16 @@ impl AdapterFile {
     pub(crate) fn register<T: Canceller + Removable + 'static>(&self, object: &Arc<T>) {
         self.file.add_canceller(Arc::downgrade(object) as Weak<dyn Canceller>);
         self.adapter.add_removable(Arc::downgrade(object) as Weak<dyn Removable>);
+    }
+
+    /// The clock of the file's queue pairs. The first call makes it.
+    pub(crate) fn clock(&self) -> Result<&Clock> {
+        if self.clock.get().is_none() {
+            // If another thread was first, its clock is kept.
+            drop(self.clock.set(Clock::on(&self.file).map_err(Status::of_host)?));
+        }
+        let (clock, _) = self.clock.get().expect("set above");
+        Ok(clock)
     }
 
     /// The rdma_cm channel of the file's connectors and listeners. The first call opens it.

@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod async_events;
+pub mod clock;
 pub mod connection_channel;
 pub mod limits;
 pub mod provider;

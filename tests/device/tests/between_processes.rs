@@ -1,7 +1,7 @@
 //! Connections from process to process, several at once, with messages, writes and reads whose contents both ends compare; then
 //! with processes that are stopped and killed at random moments.
 //!
-//! `NDCOMPAT_TEST_SEED` repeats the choices of a run.
+//! `NDCOMPAT_SEED` chooses what is done.
 
 use fastrand::Rng;
 use ndcompat::connector::Offer;
@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use support::seed::seed;
 use support::{End, address, listen};
 
 /// How long anything may take.
@@ -304,13 +305,6 @@ impl Drop for Partner {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn seed() -> u64 {
-    let seed = std::env::var("NDCOMPAT_TEST_SEED")
-        .map_or_else(|_| fastrand::u64(..), |text| text.parse().expect("a number"));
-    println!("NDCOMPAT_TEST_SEED={seed}");
-    seed
 }
 
 #[test]

@@ -106,6 +106,8 @@ fn survivor() {
         assert!(begin.elapsed() < BOUND, "the end of the connection goes unnoticed");
         if let Some(completion) = end.try_completion() {
             println!("request {}: {}", completion.request_context, completion.status);
+            // A program that has another way to its peer takes that for an error of its own (on siw it is one, docs/differences.md).
+            assert!(support::is_iwarp() || completion.status != Status::ACCESS_VIOLATION);
             canceled |= (completion.request_context, completion.status) == (7, Status::CANCELED);
         }
         if !asked && begin.elapsed() > SILENT && notice.status() == Status::PENDING {

@@ -9,6 +9,7 @@ use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use support::layout::{Devices, Layout, run};
+use support::seed::variable;
 
 fn at(address: impl Into<IpAddr>) -> SockAddr {
     SocketAddr::new(address.into(), 0).into()
@@ -23,7 +24,6 @@ fn each_request_ends_once_and_where_it_should() {
         second: at(SECOND_ADDRESS),
         fail_last_queue: Some(|| raise_async(IBV_EVENT_CQ_ERR)),
     };
-    let variable = |name: &str| Some(std::env::var(name).ok()?.parse().expect("a number"));
     let numbers: Range<u64> = match variable("NDCOMPAT_LAYOUT") {
         Some(number) => number..number + 1,
         None => 0..variable("NDCOMPAT_ROUNDS").unwrap_or(1) * Layout::count(),

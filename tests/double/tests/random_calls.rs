@@ -6,6 +6,5 @@ mod random_calls;
 #[test]
 fn random_calls_break_nothing() {
     let _turn = double::turn();
-    let lives = std::env::var("NDCOMPAT_LIVES").map_or(2000, |lives| lives.parse().expect("a number"));
-    random_calls::lives(lives);
+    random_calls::lives(support::seed::variable("NDCOMPAT_LIVES").unwrap_or(2000));
 }

@@ -6,5 +6,5 @@ use support::storm::Storm;
 #[test]
 fn a_storm_passes() {
     let _turn = turn();
-    Storm::from_environment(20).pass();
+    Storm::from_environment(60_000).pass();
 }

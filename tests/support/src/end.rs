@@ -67,8 +67,13 @@ pub struct End {
 }
 
 impl End {
-    /// An unconnected end.
+    /// An unconnected end, whose requests have up to two SGEs.
     pub fn new(adapter: &Arc<Adapter>, context: u64) -> End {
+        End::with_sge(adapter, context, 2)
+    }
+
+    /// An unconnected end, whose requests have up to `max_sge` SGEs.
+    pub fn with_sge(adapter: &Arc<Adapter>, context: u64, max_sge: u32) -> End {
         let file = adapter.create_overlapped_file().unwrap();
         let completion_queue = adapter.create_completion_queue(&file, 2 * QUEUE_DEPTH, (0, 0)).unwrap();
         let queue_pair = adapter
@@ -79,8 +84,8 @@ impl End {
                 shared_receive_queue: None,
                 receive_queue_depth: QUEUE_DEPTH,
                 initiator_queue_depth: QUEUE_DEPTH,
-                max_receive_sge: 2,
-                max_initiator_sge: 2,
+                max_receive_sge: max_sge,
+                max_initiator_sge: max_sge,
                 inline_data_size: adapter.info().unwrap().inline_request_threshold,
             })
             .unwrap();

@@ -15,6 +15,7 @@ pub mod layout;
 pub mod library;
 pub mod log;
 mod operation;
+pub mod seed;
 mod shown;
 pub mod storm;
 pub mod waits;

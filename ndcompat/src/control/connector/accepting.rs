@@ -37,6 +37,7 @@ impl Connector {
         // The peer's limit applies, too.
         terms.inbound_reads = terms.inbound_reads.min(state.terms.inbound_reads);
         terms.outbound_reads = terms.outbound_reads.min(state.terms.outbound_reads);
+        terms.peer_shares = state.terms.peer_shares;
         tracing::debug!(target: "ndcompat::connection", connector = self.cookie.number(), qp = core.number(), "Accept");
         core.attach(self.this.clone() as _)?;
         let accepted = core.use_port(id.port_num()).and_then(|()| {

@@ -7,15 +7,13 @@ use crate::data::queue_pair::Core;
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id};
+use std::sync::Arc;
 
-/// `rnr_retry_count`: how often a message is resent while the peer has no receive: with [`RNR_TIMER`], for about a second.
-const RNR_RETRIES: u8 = 6;
-/// `min_rnr_timer`: the delay between those; code 28 is 163.84 ms.
-const RNR_TIMER: u8 = 28;
-/// `rnr_retry_count` with a shared receive queue, which the program refills: 7 is no limit.
-const SHARED_RNR_RETRIES: u8 = 7;
-/// `min_rnr_timer` with a shared receive queue; code 12 is 0.64 ms.
-const SHARED_RNR_TIMER: u8 = 12;
+/// `rnr_retry_count`: how often a message is resent while the peer has no receive: 7 is no limit. The library has one of its own
+/// ([`Core::limit_waiting`]).
+const RNR_RETRIES: u8 = 7;
+/// `min_rnr_timer`: the delay between those; code 12 is 0.64 ms.
+const RNR_TIMER: u8 = 12;
 /// `retry_count`: how often a message is resent without an acknowledgement. Not 7, the maximum, which rxe takes for no
 /// limit.
 const RETRIES: u8 = 6;
@@ -28,11 +26,12 @@ impl Connector {
             private_data: offer.private_data.to_vec(),
             inbound_reads: offer.inbound_read_limit.min(info.max_inbound_read_limit),
             outbound_reads: offer.outbound_read_limit.min(info.max_outbound_read_limit),
+            peer_shares: false,
         }
     }
 
     /// Moves the queue pair to RTR and RTS.
-    pub(super) fn make_ready(&self, id: &Id, core: &Core, terms: &Terms) -> Result<()> {
+    pub(super) fn make_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) -> Result<()> {
         core.use_port(id.port_num())?;
         // `rdma_init_qp_attr` fails once the peer has given up.
         let attributes = |state| {
@@ -43,13 +42,18 @@ impl Connector {
         };
         let (mut attr, mask) = attributes(IBV_QPS_RTR)?;
         attr.max_dest_rd_atomic = terms.inbound_reads as u8;
-        attr.min_rnr_timer = if core.is_shared() { SHARED_RNR_TIMER } else { RNR_TIMER };
+        attr.min_rnr_timer = RNR_TIMER;
         core.qp.modify(&attr, mask)?;
         let (mut attr, mask) = attributes(IBV_QPS_RTS)?;
         attr.max_rd_atomic = terms.outbound_reads as u8;
         // The peer may have asked for more; see [`RETRIES`].
         attr.retry_cnt = attr.retry_cnt.min(RETRIES);
+        attr.rnr_retry = RNR_RETRIES;
         core.qp.modify(&attr, mask)?;
+        // A shared queue may be empty for as long as its program likes.
+        if !terms.peer_shares {
+            core.limit_waiting(self.file.clock()?);
+        }
         Ok(())
     }
 
@@ -68,7 +72,7 @@ pub(super) fn param<'a>(core: &Core, terms: &'a Terms) -> ConnectParam<'a> {
         responder_resources: terms.inbound_reads as u8,
         initiator_depth: terms.outbound_reads as u8,
         retry_count: RETRIES,
-        rnr_retry_count: if core.is_shared() { SHARED_RNR_RETRIES } else { RNR_RETRIES },
+        rnr_retry_count: RNR_RETRIES,
         srq: core.is_shared(),
         qp_num: core.number(),
     }

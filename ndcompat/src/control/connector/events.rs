@@ -124,6 +124,7 @@ impl Connector {
             private_data: peer.private_data,
             inbound_reads: mine.inbound_reads.min(peer.inbound_reads),
             outbound_reads: mine.outbound_reads.min(peer.outbound_reads),
+            peer_shares: peer.peer_shares,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::data::queue_pair::{Core, FAILED};
 use crate::device::removal::Removable;
+use crate::verbs::bindings::IBV_PORT_ACTIVE;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,6 +44,11 @@ impl Core {
         if !Arc::ptr_eq(&self.initiator_completion_queue, &self.receive_completion_queue) {
             self.receive_completion_queue.flush(Arc::downgrade(self) as _);
         }
+    }
+
+    /// Whether the device has no way to the peer, as its port is down.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.adapter.context().port_attr(1).is_ok_and(|port| port.state != IBV_PORT_ACTIVE)
     }
 
     /// Ends the connection after a request has failed, as rdma_cm may not report the end.

@@ -38,8 +38,10 @@ impl State {
     /// Never posted to the device.
     const UNPOSTED: u32 = 1 << 6;
     const COMPLETED: u32 = 1 << 7;
+    /// A clock has seen the request; see [`AtomicState::mark`].
+    const MARKED: u32 = 1 << 8;
     /// The lowest bit of the `ibv_wc_status`.
-    const STATUS: u32 = 8;
+    const STATUS: u32 = 9;
 
     #[inline(always)]
     pub fn posted(kind: RequestType, silent: bool, signalled: bool) -> State {
@@ -86,6 +88,11 @@ impl State {
 
     pub fn is_silent(self) -> bool {
         self.has(State::SILENT)
+    }
+
+    /// Whether the request has been marked.
+    pub fn is_marked(self) -> bool {
+        self.has(State::MARKED)
     }
 
     pub fn status(self) -> ibv_wc_status {
@@ -154,6 +161,12 @@ impl AtomicState {
     /// Frees a slot whose request the device has refused: reaping has not seen it.
     pub fn take_back(&self) {
         self.0.store(State::FREE.0, Ordering::Relaxed);
+    }
+
+    /// Marks the outstanding request in `state`, for reaping alone. Posting may take the slot back meanwhile.
+    pub fn mark(&self, state: State) {
+        let marked = state.0 | State::MARKED;
+        let _ = self.0.compare_exchange(state.0, marked, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Records the completion of a request, for reaping alone.

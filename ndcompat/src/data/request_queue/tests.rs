@@ -10,6 +10,10 @@ impl QueueOwner for Nobody {
 
     fn flushed(self: Arc<Self>) {}
 
+    fn is_cut_off(&self) -> bool {
+        false
+    }
+
     fn is_lossy(&self) -> bool {
         false
     }
@@ -334,4 +338,50 @@ fn a_late_completion_does_not_complete_a_later_request() {
     }
     assert!(success(&lost).is_empty());
     assert_eq!(reported(&queue), [(2, Status::CANCELED), (3, Status::CANCELED)]);
+}
+
+#[test]
+fn a_send_waits_if_it_is_the_oldest_request_twice() {
+    let queue = queue(4);
+    assert!(!queue.is_waiting_to_send(), "an empty queue");
+    let sends = [1, 2].map(|context| post(&queue, context, false).unwrap());
+    assert!(!queue.is_waiting_to_send() && queue.is_waiting_to_send());
+    assert_eq!(success(&sends[0]), [1]);
+    assert!(!queue.is_waiting_to_send(), "another one is the oldest now");
+    assert_eq!(success(&sends[1]), [2]);
+    let write = post_kind(&queue, 3, RequestType::Write, false).unwrap();
+    assert!(!queue.is_waiting_to_send() && !queue.is_waiting_to_send(), "a write meets no receive");
+    assert_eq!(success(&write), [3]);
+}
+
+#[test]
+fn a_marked_request_has_its_slot_and_its_status() {
+    let queue = queue(1);
+    for (status, expected) in
+        [(IBV_WC_SUCCESS, Status::SUCCESS), (IBV_WC_LOC_PROT_ERR, Status::ACCESS_VIOLATION)]
+    {
+        let send = post(&queue, 1, false).unwrap();
+        assert!(!queue.is_waiting_to_send() && queue.is_waiting_to_send());
+        assert_eq!(completed(&send, status), [(1, expected)]);
+    }
+    let send = post(&queue, 2, false).unwrap();
+    queue.fail_oldest(IBV_WC_RNR_RETRY_EXC_ERR);
+    assert_eq!(reported(&queue), [(2, Status::IO_TIMEOUT)]);
+    assert!(completed(&send, IBV_WC_WR_FLUSH_ERR).is_empty(), "it has been reported");
+}
+
+#[test]
+fn only_silent_requests_are_unsignalled() {
+    let queue = queue(8);
+    assert!(queue.is_unsignalled(), "an empty queue");
+    post(&queue, 1, true).unwrap();
+    assert!(queue.is_unsignalled());
+    post(&queue, 2, true).unwrap();
+    assert!(!queue.signal_last(|_| false), "no room");
+    let mut behind = None;
+    assert!(queue.signal_last(|wr_id| behind.replace(wr_id).is_none()));
+    assert!(success(&Ticket { wr_id: behind.unwrap(), signalled: true }).is_empty() && queue.is_idle());
+    let signalled = post(&queue, 3, false).unwrap();
+    assert!(!queue.is_unsignalled() && !queue.signal_last(|_| true));
+    assert_eq!(success(&signalled), [3]);
 }

@@ -195,6 +195,11 @@ impl Event {
         self.param().initiator_depth
     }
 
+    /// Whether the peer's receives come from a shared queue.
+    pub fn peer_shares(&self) -> bool {
+        self.param().srq != 0
+    }
+
     /// The number of the peer's queue pair; 0 over iWARP.
     pub fn qp_num(&self) -> u32 {
         self.param().qp_num

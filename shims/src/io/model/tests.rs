@@ -11,12 +11,8 @@ use super::sync::{Arc, AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, EventFd};
 use shuttle::thread;
 
-/// Runs `test` under random schedules, and under schedules made to hit rare orders of few events.
-/// `NDCOMPAT_MODEL_RUNS` sets how many of each.
 fn check(test: fn()) {
-    let runs = std::env::var("NDCOMPAT_MODEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(500);
-    shuttle::check_random(test, runs);
-    shuttle::check_pct(test, runs, 3);
+    crate::model::check(test, 500);
 }
 
 type Action = Box<dyn FnOnce() + Send>;

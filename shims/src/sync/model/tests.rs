@@ -10,12 +10,8 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering::*};
 use shuttle::thread;
 use std::sync::Arc;
 
-/// Runs `test` under random schedules, and under schedules made to hit rare orders of few events.
-/// `NDCOMPAT_MODEL_RUNS` sets how many of each.
 fn check(test: fn()) {
-    let runs = std::env::var("NDCOMPAT_MODEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1000);
-    shuttle::check_random(test, runs);
-    shuttle::check_pct(test, runs, 3);
+    crate::model::check(test, 1000);
 }
 
 fn spawn<T: Send + Sync + 'static>(shared: &Arc<T>, body: fn(&T)) -> thread::JoinHandle<()> {

@@ -1,7 +1,7 @@
 //! Traffic whose contents are compared: over a wire that loses, delays, reorders, duplicates and corrupts packets; with a link,
 //! an address or a device that goes away; with a peer that is stopped and killed; over many connections.
 //!
-//! `NDCOMPAT_FAULTS` multiplies how often each is done. `NDCOMPAT_FAULTS_SEED` repeats a run.
+//! `NDCOMPAT_FAULTS` multiplies how often each is done. `NDCOMPAT_SEED` chooses what.
 
 mod netem;
 mod peers;
@@ -15,6 +15,7 @@ use ndcompat::types::RequestFlags;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use support::lab::Wire;
+use support::seed::{seed, variable};
 use support::{is_emulator, is_iwarp};
 use traffic::{ROOM, WINDOW, exchange, fill, over, receive_window, received, sent};
 
@@ -28,15 +29,11 @@ fn wire() -> MutexGuard<'static, Wire> {
 }
 
 fn times(least: u32) -> u32 {
-    let factor = std::env::var("NDCOMPAT_FAULTS").map_or(1, |text| text.parse().expect("a number"));
-    least * factor
+    least * variable("NDCOMPAT_FAULTS").unwrap_or(1) as u32
 }
 
 fn random() -> Rng {
-    let seed = std::env::var("NDCOMPAT_FAULTS_SEED")
-        .map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
-    println!("seed {seed}");
-    Rng::with_seed(seed)
+    Rng::with_seed(seed())
 }
 
 /// A receiver that posts late: the sender's device retries, and no message is lost. iWARP has no such retries.

@@ -20,6 +20,7 @@ mod queue;
 use crate::client::{self, open};
 use crate::com::{Adapter, Com};
 use crate::library::{CancelIoEx, DllCanUnloadNow};
+use crate::seed::{seed, variable};
 use crate::waits::{self, Waits};
 use crate::watched::{Completed, LIMIT, Ports, Way};
 use counts::{Counts, descriptors};
@@ -53,8 +54,27 @@ pub struct Storm {
     pub seed: u64,
     /// The number of threads that use connections. Each port has two more, which take packets.
     pub threads: usize,
-    /// Its duration.
-    pub time: Duration,
+    /// How long it lasts.
+    pub length: Length,
+}
+
+/// How long each thread of a storm goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Length {
+    /// For so many actions: the same choices each time.
+    Actions(u64),
+    /// For this time.
+    Time(Duration),
+}
+
+impl Length {
+    /// That of the storm before the one that counts.
+    fn of_first(self) -> Length {
+        match self {
+            Length::Actions(count) => Length::Actions(count / 4),
+            Length::Time(time) => Length::Time((time / 10).max(Duration::from_secs(2))),
+        }
+    }
 }
 
 /// Counts of what happened.
@@ -105,27 +125,23 @@ fn start_pools() {
 }
 
 impl Storm {
-    /// The storm that `NDCOMPAT_STORM_SEED`, `NDCOMPAT_STORM_SECONDS` and `NDCOMPAT_STORM_THREADS` describe; without them a
-    /// random one of `seconds`.
-    pub fn from_environment(seconds: u64) -> Storm {
-        let variable = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .map(|value| value.parse::<u64>().unwrap_or_else(|_| panic!("{name}={value}")))
+    /// The storm that `NDCOMPAT_SEED`, `NDCOMPAT_STORM_SECONDS`, `NDCOMPAT_STORM_ACTIONS` and `NDCOMPAT_STORM_THREADS` describe;
+    /// without them one in which each thread does `actions` things.
+    pub fn from_environment(actions: u64) -> Storm {
+        let length = match variable("NDCOMPAT_STORM_SECONDS") {
+            Some(seconds) => Length::Time(Duration::from_secs(seconds)),
+            None => Length::Actions(variable("NDCOMPAT_STORM_ACTIONS").unwrap_or(actions)),
         };
-        Storm {
-            seed: variable("NDCOMPAT_STORM_SEED").unwrap_or_else(|| fastrand::u64(..)),
-            threads: variable("NDCOMPAT_STORM_THREADS").unwrap_or(4) as usize,
-            time: Duration::from_secs(variable("NDCOMPAT_STORM_SECONDS").unwrap_or(seconds)),
-        }
+        let threads = variable("NDCOMPAT_STORM_THREADS").unwrap_or(4) as usize;
+        Storm { seed: seed(), threads, length }
     }
 
     /// Runs it on the device under test, and checks that nothing has leaked.
     pub fn pass(self) {
-        println!("NDCOMPAT_STORM_SEED={} NDCOMPAT_STORM_THREADS={}", self.seed, self.threads);
+        println!("{self:?}");
         // The first storm does what a process does once. A short one may bind no file to a callback, so the pools are started here.
         start_pools();
-        Storm { time: (self.time / 10).max(Duration::from_secs(2)), ..self }.blow();
+        Storm { length: self.length.of_first(), ..self }.blow();
         let (before, open) = (Counts::now(), descriptors());
         let tally = Storm { seed: !self.seed, ..self }.blow();
         println!("{tally:?}");
@@ -159,14 +175,13 @@ impl Storm {
             over: AtomicBool::new(false),
             tally: Tally::default(),
         };
-        let until = Instant::now() + self.time;
         // Written directly, not captured: the process may abort.
         std::panic::set_hook(Box::new(|panic| _ = writeln!(std::io::stderr(), "{panic}")));
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..self.threads)
                 .map(|thread| {
                     let shared = &shared;
-                    scope.spawn(move || Worker::new(shared, thread).work(until))
+                    scope.spawn(move || Worker::new(shared, thread).work())
                 })
                 .collect();
             for number in 0..2 * PORTS {
@@ -219,8 +234,15 @@ impl<'a> Worker<'a> {
         Worker { shared, thread, chance: Rng::with_seed(seed), waits }
     }
 
-    fn work(mut self, until: Instant) {
-        while Instant::now() < until {
+    fn work(mut self) {
+        let (begun, mut done) = (Instant::now(), 0);
+        let length = self.shared.storm.length;
+        let goes_on = |done: u64| match length {
+            Length::Actions(count) => done < count,
+            Length::Time(time) => begun.elapsed() < time,
+        };
+        while goes_on(done) {
+            done += 1;
             let count = self.shared.pairs.lock().unwrap().len();
             if count == 0 || (count < PAIRS && self.chance.u32(..100) == 0) {
                 self.make();

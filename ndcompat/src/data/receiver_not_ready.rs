@@ -1,0 +1,71 @@
+//! The time limit of a `Send` that meets no receive (RoCE and InfiniBand).
+//!
+//! The device resends such a message for ever, with less than a millisecond between, so that it goes on soon after the receive is posted.
+//! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock.
+
+use crate::data::queue_pair::Core;
+use crate::device::clock::{Clock, Ticked};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How many ticks a `Send` may be the oldest request, where the driver does not count the messages that meet no receive.
+const PATIENCE: u8 = 3;
+
+impl Core {
+    /// From now on, a `Send` that meets no receive fails in the end.
+    pub(crate) fn limit_waiting(self: &Arc<Self>, clock: &Clock) {
+        clock.add(Arc::downgrade(self) as _);
+    }
+
+    /// How many messages of the device have met no receive, if its driver counts them, as rxe's does.
+    fn refused_messages(&self) -> Option<u32> {
+        let device = self.adapter().device_name();
+        let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/rcvd_rnr_err");
+        Some(fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()? as u32)
+    }
+
+    /// Whether the oldest request has been waiting for a receive for so long that none is to be expected.
+    fn waits_in_vain(&self) -> bool {
+        let receiver = self.receiver();
+        if receiver.is_busy() {
+            return false;
+        }
+        if !self.initiator_completion_queue.is_waiting_to_send(&self.initiator) {
+            receiver.ticks.store(0, Ordering::Relaxed);
+            receiver.probed.store(false, Ordering::Relaxed);
+            if let Some(count) = self.refused_messages() {
+                receiver.refused.store(count, Ordering::Relaxed);
+            }
+            return false;
+        }
+        let ticks = receiver.ticks.load(Ordering::Relaxed).saturating_add(1);
+        receiver.ticks.store(ticks, Ordering::Relaxed);
+        match self.refused_messages() {
+            // Others' messages count, too; but a message that the peer does not even refuse is for the device to give up.
+            Some(count) => receiver.refused.swap(count, Ordering::Relaxed) != count,
+            None => ticks >= PATIENCE,
+        }
+    }
+}
+
+impl Ticked for Core {
+    fn tick(self: Arc<Self>) -> bool {
+        if !self.is_ready() {
+            return false;
+        }
+        if self.waits_in_vain() {
+            let probed = &self.receiver().probed;
+            if probed.load(Ordering::Relaxed)
+                || !self.initiator_completion_queue.is_unsignalled(&self.initiator)
+            {
+                self.initiator_completion_queue.time_out(&self.initiator);
+            } else {
+                // All requests are silent, and may be done. A request behind them shows that.
+                let posted = self.initiator.signal_last(|wr_id| self.post_nothing(wr_id));
+                probed.store(posted, Ordering::Relaxed);
+            }
+        }
+        true
+    }
+}
