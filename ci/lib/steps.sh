@@ -8,7 +8,9 @@ FLAKY_MOST=2
 # When the whole is over, whatever hangs.
 GATE_LIMIT=$(limit_of whole "*")
 
-PASSED=0 FAILED=0 RESULTS=() FLAKY=()
+PASSED=0 FAILED=0 RESULTS=() FLAKY=() FAILURES=()
+# So many lines of a failed step's output are shown again at the end.
+FAILURE_LINES=12
 # The steps that run beside the others: their names and processes. Each has a log and a result, named after its number.
 BESIDE=() BESIDE_PIDS=()
 STEP_LOGS=$(mktemp -d)
@@ -70,11 +72,19 @@ report() {
     done < <(grep '^flaky: ' "$log")
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
+    [[ $verdict == ok ]] || FAILURES+=("--- $name" "$(failures_in "$log")")
     [[ ! $LIVE || $verdict == ok ]] || cat -- "$log"
     RESULTS+=("$(printf '%-8s %-36s %5d passed %3d failed %2d flaky %5d s, CPU %5d s' \
         "$verdict" "$name" "$passed" "$failed" "$flaky" "$seconds" "$cpu")")
     printf '%s\n' "${RESULTS[-1]}"
     [[ $verdict == ok || ! $FAIL_FAST ]] || OVER=yes
+}
+
+# failures_in LOG: the tests that failed, with what they said; the last lines if it names none.
+failures_in() {
+    local found
+    found=$(grep -A 3 -E '^---- .* stdout ----|^\*\*\* |^error|^FAIL' "$1" | grep -vE '^--$|^$' | cut -c 1-300) || true
+    printf '%s\n' "${found:-$(tail -n "$FAILURE_LINES" "$1")}" | sed -n "1,${FAILURE_LINES}p"
 }
 
 # chosen NAME: whether the step is to run.
@@ -157,7 +167,7 @@ join_steps() {
     BESIDE=() BESIDE_PIDS=()
 }
 
-# summary: the table, the programs that passed at the second try only, and as the last line the count. Fails when a test did, when there
+# summary: the table, the programs that passed at the second try only, what failed, and as the last line the count. Fails when a test did, when there
 # was none, or when too much is flaky.
 summary() {
     [[ ! ${LIST:-} ]] || return 0
@@ -167,7 +177,7 @@ summary() {
         RESULTS+=("FAILED   ${#FLAKY[@]} programs are flaky, $FLAKY_MOST may be")
     fi
     printf '\n=== summary, %d s\n' "$SECONDS"
-    printf '%s\n' "${RESULTS[@]}" "${FLAKY[@]}"
+    printf '%s\n' "${RESULTS[@]}" "${FLAKY[@]}" "${FAILURES[@]}"
     [[ ! $OVER ]] || echo "ended at the first failure (--fail-fast)"
     printf '%d passed, %d failed\n' "$PASSED" "$FAILED"
     ((FAILED == 0 && PASSED > 0))
