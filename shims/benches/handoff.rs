@@ -66,7 +66,8 @@ impl Channel for Port {
     }
 
     fn close(&self) {
-        ndw_CloseHandle(self.0);
+        // SAFETY: its own handle.
+        unsafe { ndw_CloseHandle(self.0) };
     }
 }
 
@@ -132,7 +133,8 @@ impl Channel for Event {
     }
 
     fn close(&self) {
-        ndw_CloseHandle(self.0);
+        // SAFETY: its own handle.
+        unsafe { ndw_CloseHandle(self.0) };
     }
 }
 

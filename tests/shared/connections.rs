@@ -148,6 +148,10 @@ fn a_connection_from_bind_to_disconnect() {
         );
         shows("IND2Connector::CompleteConnect", complete.wait(&active.connector), Status::SUCCESS);
         shows("IND2Connector::Accept", accept.wait(&passive.connector), Status::SUCCESS);
+        for end in [&active, &passive] {
+            length = 512;
+            shows(private, end.connector.get_private_data(buffer, &mut length), Status::CONNECTION_INVALID);
+        }
         shows("IND2Connector::Accept", passive.accept(b"", &mut spare), Status::CONNECTION_ACTIVE);
         let again = active.connect(address().with_port(9), b"", &mut spare);
         shows("IND2Connector::Connect", again, Status::CONNECTION_ACTIVE);

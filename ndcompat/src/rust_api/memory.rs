@@ -107,10 +107,15 @@ impl Registered {
     }
 
     fn sge(&self, range: Range<usize>) -> Result<Sge> {
-        let length = u32::try_from(range.len()).map_err(|_| Status::BUFFER_OVERFLOW)?;
+        let length = sge_length(&range)?;
         let buffer = self.start().addr() as u64 + range.start as u64;
         Ok(Sge { buffer, length, token: self.region.local_token() })
     }
+}
+
+/// The length of an SGE, which has 32 bits.
+fn sge_length(range: &Range<usize>) -> Result<u32> {
+    u32::try_from(range.len()).map_err(|_| Status::BUFFER_OVERFLOW)
 }
 
 impl Drop for Registered {
@@ -466,5 +471,18 @@ impl<M: Memory> IntoPart for Part<M> {
 
     fn into_part(self) -> Part<M> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_moves_less_than_four_gigabytes() {
+        let most = u32::MAX as usize;
+        assert_eq!(sge_length(&(5..5 + most)), Ok(u32::MAX));
+        assert_eq!(sge_length(&(5..6 + most)), Err(Status::BUFFER_OVERFLOW));
+        assert_eq!(sge_length(&(0..2 * (most + 1))), Err(Status::BUFFER_OVERFLOW));
     }
 }

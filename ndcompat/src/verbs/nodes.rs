@@ -1,4 +1,5 @@
-//! The device files that rdma-core opens, to find out why it has failed, which it does not report.
+//! The device files that rdma-core opens and what sysfs says of devices, to find out why something has failed, which rdma-core does
+//! not report.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -22,6 +23,12 @@ fn names(folder: &str) -> Option<Vec<String>> {
 /// The devices of the kernel, including those that cannot be opened; `None` without the module `ib_core`.
 pub fn devices() -> Option<Vec<String>> {
     names("/sys/class/infiniband")
+}
+
+/// Whether an entry of a port's table of addresses (GIDs) is empty. False where sysfs does not show it.
+pub fn is_address_gone(device: &str, port: u8, index: u8) -> bool {
+    let gid = fs::read_to_string(format!("/sys/class/infiniband/{device}/ports/{port}/gids/{index}"));
+    gid.is_ok_and(|gid| gid.trim().bytes().all(|byte| matches!(byte, b'0' | b':')))
 }
 
 /// The device files of the devices; none without the module `ib_uverbs`.

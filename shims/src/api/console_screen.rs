@@ -222,7 +222,7 @@ narrow_and_wide! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::files::disk::Wanted;
     use crate::object;
     use crate::text::Wchar;
@@ -262,7 +262,7 @@ mod tests {
 
     impl Drop for Screen {
         fn drop(&mut self) {
-            ndw_CloseHandle(self.handle);
+            close_handle(self.handle);
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
             ];
             assert_eq!((results, last_error()), ([0; 7], ERROR_INVALID_HANDLE));
         }
-        assert_eq!(ndw_CloseHandle(handle), 1);
+        assert_eq!(close_handle(handle), 1);
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::api::file_names::tests::Folder;
     use crate::api::files::ndw_CreateFileW;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::arguments::Text;
     use crate::text::w;
     use std::ptr::{null, null_mut};
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(unlock(two, 0, 10), ERROR_NOT_LOCKED);
         assert_eq!(unlock(one, 0, 9), ERROR_NOT_LOCKED, "not the part that was locked");
         assert_eq!((unlock(one, 0, 10), lock(two, 0, u64::MAX, EXCLUSIVE)), (0, 0));
-        assert_eq!(ndw_CloseHandle(two), 1);
+        assert_eq!(close_handle(two), 1);
         assert_eq!(lock(one, 0, 1, EXCLUSIVE | FAIL_IMMEDIATELY), 0, "closing releases it");
-        assert_eq!(ndw_CloseHandle(one), 1);
+        assert_eq!(close_handle(one), 1);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((unlock(one, 5, 10), lock(two, 5, 5, EXCLUSIVE | FAIL_IMMEDIATELY)), (0, 0));
         assert_eq!(lock(one, 30, 1, EXCLUSIVE), ERROR_ACCESS_DENIED, "Linux wants write access for it");
         for file in [one, two] {
-            assert_eq!(ndw_CloseHandle(file), 1);
+            assert_eq!(close_handle(file), 1);
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
             assert_eq!(waiter.join().unwrap(), (0, 0));
         }
         for file in [one, two] {
-            assert_eq!(ndw_CloseHandle(file), 1);
+            assert_eq!(close_handle(file), 1);
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
             "no bytes are in no way"
         );
         assert_eq!(lock(RawHandle::NULL, 0, 1, 0), ERROR_INVALID_HANDLE);
-        assert_eq!(ndw_CloseHandle(file), 1);
+        assert_eq!(close_handle(file), 1);
         assert_eq!(lock(file, 0, 1, 0), ERROR_INVALID_HANDLE);
     }
 }

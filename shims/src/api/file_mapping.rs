@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::api::file_names::tests::Folder;
     use crate::api::files;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::memory::virtual_memory::{MemoryInformation, ndw_VirtualQuery};
     use crate::text::w;
     use std::ptr::null;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn close(handle: RawHandle) {
-        assert_eq!(ndw_CloseHandle(handle), 1);
+        assert_eq!(close_handle(handle), 1);
     }
 
     #[test]

@@ -90,7 +90,7 @@ mod tests {
     use crate::api::event::ndw_CreateEventW;
     use crate::api::file_names::tests::Folder;
     use crate::api::files::create;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::api::thread::ndw_SleepEx;
     use crate::api::wait::ndw_WaitForSingleObject;
     use crate::arguments::Text;
@@ -140,7 +140,7 @@ mod tests {
             let read = ndw_ReadFileEx(file, buffer.as_mut_ptr().cast(), 8, &mut end, Some(record));
             assert_eq!((read, last_error(), ndw_SleepEx(0, 1)), (0, ERROR_HANDLE_EOF, 0));
         }
-        assert_eq!((ndw_CloseHandle(file), ndw_CloseHandle(event)), (1, 1));
+        assert_eq!((close_handle(file), close_handle(event)), (1, 1));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(ndw_SleepEx(0, 1), 0);
         for handle in [plain, overlapped, bound, port] {
-            assert_eq!(ndw_CloseHandle(handle), 1);
+            assert_eq!(close_handle(handle), 1);
         }
     }
 }

@@ -109,7 +109,7 @@ narrow_and_wide! {
 mod tests {
     use super::*;
     use crate::api::file_names::tests::Folder;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::text::{self, w};
     use std::ptr::null;
 
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((data.data.attributes, data.data.size_low), (0x80, 2));
         assert_eq!((find_next::<u32>(search, Out::NULL), last_error()), (0, ERROR_INVALID_PARAMETER));
         assert_eq!(
-            (ndw_CloseHandle(search), last_error()),
+            (close_handle(search), last_error()),
             (0, ERROR_INVALID_HANDLE),
             "it is not that kind of handle"
         );

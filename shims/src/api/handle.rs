@@ -36,8 +36,11 @@ impl File {
 }
 
 /// `CloseHandle`: closing a pseudo handle does nothing.
+///
+/// # Safety
+/// A socket passed as a handle must be the caller's: its descriptor is closed.
 #[unsafe(no_mangle)]
-pub extern "C" fn ndw_CloseHandle(handle: RawHandle) -> i32 {
+pub unsafe extern "C" fn ndw_CloseHandle(handle: RawHandle) -> i32 {
     guard_bool(|| {
         if handle == RawHandle::INVALID || handle == CURRENT_THREAD {
             return Ok(());
@@ -60,6 +63,13 @@ pub extern "C" fn ndw_CloseHandle(handle: RawHandle) -> i32 {
         drop(object);
         Ok(())
     })
+}
+
+/// [`ndw_CloseHandle`], for tests, which close what they have opened.
+#[cfg(test)]
+pub(crate) fn close_handle(handle: RawHandle) -> i32 {
+    // SAFETY: the test's own.
+    unsafe { ndw_CloseHandle(handle) }
 }
 
 /// `HANDLE_FLAG_INHERIT`: stored; on a socket, the inverse of close-on-exec. There is no CreateProcess to inherit handles.
@@ -210,7 +220,7 @@ mod tests {
         let handle = event();
         assert!(handle.0 != 0 && handle.0 < 1 << 31 && handle.0.is_multiple_of(4));
         assert!(get(handle).is_some());
-        assert_eq!(ndw_CloseHandle(handle), 1);
+        assert_eq!(close_handle(handle), 1);
     }
 
     fn flags_of(handle: RawHandle) -> (i32, u32) {
@@ -225,16 +235,16 @@ mod tests {
         // Only what the mask names changes, and other bits mean nothing.
         assert_eq!(ndw_SetHandleInformation(handle, 0xFFFF_FFFE, 0xFFFF_FFFF), 1);
         assert_eq!(flags_of(handle), (1, u32::from(PROTECT_FROM_CLOSE)));
-        assert_eq!((ndw_CloseHandle(handle), last_error()), (0, ERROR_INVALID_HANDLE));
+        assert_eq!((close_handle(handle), last_error()), (0, ERROR_INVALID_HANDLE));
         assert!(get(handle).is_some());
         assert_eq!(ndw_SetHandleInformation(handle, 1, 1), 1);
         assert_eq!(flags_of(handle), (1, 3));
         assert_eq!(ndw_SetHandleInformation(handle, 2, 0), 1);
-        assert_eq!((flags_of(handle), ndw_CloseHandle(handle)), ((1, 1), 1));
+        assert_eq!((flags_of(handle), close_handle(handle)), ((1, 1), 1));
         // The next handle in its place begins anew.
         for _ in 0..5000 {
             let other = event();
-            assert_eq!((flags_of(other), ndw_CloseHandle(other)), ((1, 0), 1));
+            assert_eq!((flags_of(other), close_handle(other)), ((1, 0), 1));
         }
     }
 
@@ -259,7 +269,7 @@ mod tests {
     #[test]
     fn only_handles_that_are_open_have_information() {
         let stale = event();
-        assert_eq!(ndw_CloseHandle(stale), 1);
+        assert_eq!(close_handle(stale), 1);
         for handle in [RawHandle::NULL, RawHandle::INVALID, CURRENT_THREAD, RawHandle(4000), stale] {
             assert_eq!((flags_of(handle), last_error()), ((0, 99), ERROR_INVALID_HANDLE));
             assert_eq!((ndw_SetHandleInformation(handle, 1, 1), last_error()), (0, ERROR_INVALID_HANDLE));
@@ -267,34 +277,34 @@ mod tests {
         let handle = event();
         let nowhere = ndw_GetHandleInformation(handle, Out::NULL);
         assert_eq!((nowhere, last_error()), (0, ERROR_NOACCESS));
-        assert_eq!(ndw_CloseHandle(handle), 1);
+        assert_eq!(close_handle(handle), 1);
     }
 
     #[test]
     fn the_two_low_bits_do_not_matter() {
         let handle = event();
         assert!(get(RawHandle(handle.0 | 3)).is_some());
-        assert_eq!(ndw_CloseHandle(RawHandle(handle.0 | 1)), 1);
+        assert_eq!(close_handle(RawHandle(handle.0 | 1)), 1);
         assert!(get(handle).is_none());
     }
 
     #[test]
     fn stale_and_foreign_handles_are_found_out() {
         let stale = event();
-        assert_eq!(ndw_CloseHandle(stale), 1);
+        assert_eq!(close_handle(stale), 1);
         // Enough to bring the slot into use again several times.
         for _ in 0..20_000 {
             let other = event();
             assert_ne!(other, stale);
             assert!(get(stale).is_none());
-            assert_eq!(ndw_CloseHandle(other), 1);
+            assert_eq!(close_handle(other), 1);
         }
         for foreign in [0, 4, 0x7fff_fffc, 0xffff_fffc, usize::MAX - 7, 0x7fff_1234_5678] {
             set_last_error(0);
-            assert_eq!(ndw_CloseHandle(RawHandle(foreign)), 0, "{foreign:#x}");
+            assert_eq!(close_handle(RawHandle(foreign)), 0, "{foreign:#x}");
             assert_eq!(last_error(), ERROR_INVALID_HANDLE);
         }
-        assert_eq!(ndw_CloseHandle(stale), 0);
+        assert_eq!(close_handle(stale), 0);
     }
 
     #[test]
@@ -310,7 +320,7 @@ mod tests {
         assert!(get(target).is_some());
         assert_eq!(duplicate(2, &mut target), 0);
         assert_eq!(last_error(), ERROR_INVALID_HANDLE);
-        assert_eq!(ndw_CloseHandle(target), 1);
+        assert_eq!(close_handle(target), 1);
     }
 
     #[test]
@@ -332,6 +342,6 @@ mod tests {
         // To nowhere: a way of closing.
         assert_eq!(ndw_DuplicateHandle(me, source, RawHandle::NULL, Out::NULL, 0, 0, 1), 1);
         assert!(get(source).is_none() && get(target).is_some());
-        assert_eq!((ndw_CloseHandle(source), ndw_CloseHandle(target)), (0, 1));
+        assert_eq!((close_handle(source), close_handle(target)), (0, 1));
     }
 }

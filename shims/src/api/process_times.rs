@@ -80,7 +80,7 @@ pub extern "C" fn ndw_QueryInterruptTime(time: Out<'_, u64>) {
 mod tests {
     use super::*;
     use crate::api::event::ndw_CreateEventW;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::arguments::Text;
     use std::ptr::null;
     use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!((read(handle, &mut process, of_process), last_error()), (0, ERROR_INVALID_HANDLE));
         }
         assert_eq!(ndw_GetThreadTimes(me, Out::NULL, Out::NULL, Out::NULL, Out::NULL), 0);
-        assert_eq!((last_error(), ndw_CloseHandle(event)), (ERROR_NOACCESS, 1));
+        assert_eq!((last_error(), close_handle(event)), (ERROR_NOACCESS, 1));
     }
 
     #[test]

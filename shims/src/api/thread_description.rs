@@ -73,7 +73,7 @@ pub extern "C" fn ndw_GetThreadDescription(thread: RawHandle, description: Out<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::handle::{CURRENT_THREAD, ndw_CloseHandle};
+    use crate::api::handle::{CURRENT_THREAD, close_handle};
     use crate::api::thread::ndw_OpenThread;
     use crate::io::sys::thread_id;
     use crate::memory::heap::local::ndw_LocalFree;
@@ -101,7 +101,7 @@ mod tests {
             let path = format!("/proc/self/task/{}/comm", thread_id());
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "Vollständigkei\n");
             assert!(ndw_SetThreadDescription(thread, Text::NULL) >= 0);
-            assert_eq!((described(thread), ndw_CloseHandle(thread)), (String::new(), 1));
+            assert_eq!((described(thread), close_handle(thread)), (String::new(), 1));
         })
         .join()
         .unwrap();

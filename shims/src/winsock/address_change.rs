@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ndw_CancelIPChangeNotify(overlapped: *mut Overlapped) -
 mod tests {
     use super::*;
     use crate::api::event::{ndw_CreateEventA, ndw_ResetEvent};
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::api::overlapped::ndw_GetOverlappedResult;
     use crate::api::wait::ndw_WaitForSingleObject;
     use crate::arguments::Text;
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!((ndw_CancelIPChangeNotify(&mut first), last_error()), (0, ERROR_INVALID_PARAMETER));
             assert_eq!((ndw_CancelIPChangeNotify(null_mut()), last_error()), (0, ERROR_INVALID_PARAMETER));
             // Programs should not close the handle; the next notice has another one.
-            assert_eq!(ndw_CloseHandle(handle), 1);
+            assert_eq!(close_handle(handle), 1);
             assert_eq!(end(handle, &second), ERROR_OPERATION_ABORTED);
             assert_eq!(ndw_NotifyAddrChange(Out::from(&mut another), &mut first), ERROR_IO_PENDING);
             assert!(another != handle);
@@ -136,6 +136,6 @@ mod tests {
             assert_eq!(ndw_NotifyAddrChange(Out::NULL, &mut first), ERROR_INVALID_PARAMETER);
             assert_eq!(ndw_NotifyAddrChange(Out::from(&mut another), null_mut()), ERROR_INVALID_PARAMETER);
         }
-        ndw_CloseHandle(event);
+        close_handle(event);
     }
 }

@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_look_up_goes_on_after_the_call_and_tells_its_end_by_an_event() {
         use crate::api::event::ndw_CreateEventA;
-        use crate::api::handle::ndw_CloseHandle;
+        use crate::api::handle::close_handle;
         use crate::api::wait::ndw_WaitForSingleObject;
         let event = ndw_CreateEventA(std::ptr::null(), 1, 1, Text::NULL);
         let mut request = Overlapped { event, ..Overlapped::default() };
@@ -367,7 +367,7 @@ mod tests {
         }
         let late = pending::ndw_GetAddrInfoExCancel(InOut::from(&mut cancel));
         assert_eq!(late, WSA_INVALID_HANDLE as i32, "the handle ends with the look-up");
-        ndw_CloseHandle(event);
+        close_handle(event);
     }
 
     #[test]

@@ -89,17 +89,31 @@ fn survivor() {
     match variable("NDCOMPAT_TEST_THEN").as_str() {
         "wait" => {}
         "send" => end.send(8, 0..64, RequestFlags::empty()).unwrap(),
+        // It does not get so far that its target matters. SAFETY: the memory lives as long as the end.
+        "write" => unsafe {
+            end.queue_pair.write(8, &[end.memory.sge(0..64)], 0x1000, 0x1234, RequestFlags::empty()).unwrap()
+        },
         "disconnect" => {
             let mut disconnect = end.operation();
             // SAFETY: waited for.
             unsafe { end.connector.disconnect(disconnect.ov()).unwrap() };
             wait_for(&mut disconnect, begin, "Disconnect");
         }
+        "cancel" => {
+            let mut disconnect = end.operation();
+            // SAFETY: waited for.
+            unsafe { end.connector.disconnect(disconnect.ov()).unwrap() };
+            // Over iWARP the kernel answers.
+            assert!(support::is_iwarp() || disconnect.status() == Status::PENDING);
+            end.connector.cancel();
+            wait_for(&mut disconnect, begin, "Disconnect");
+            assert!(support::is_iwarp() || disconnect.status() == Status::CANCELED);
+        }
         other => panic!("{other}"),
     }
     // rxe reports a broken connection only by the completion of what was sent, so all are taken. An end with a NotifyDisconnect
     // keeps its receives until it has disconnected, too.
-    let mut disconnected = variable("NDCOMPAT_TEST_THEN") == "disconnect";
+    let mut disconnected = ["disconnect", "cancel"].contains(&&*variable("NDCOMPAT_TEST_THEN"));
     let mut canceled = false;
     let mut asked = variable("NDCOMPAT_TEST_THEN") != "wait" || support::is_siw();
     while notice.status() == Status::PENDING || !canceled {
@@ -171,6 +185,12 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// Stops the process by `SIGSTOP`: its kernel keeps its connections.
+    fn stop(&mut self) {
+        // SAFETY: takes numbers; the child has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, libc::SIGSTOP) }, 0);
+    }
+
     /// Lets the child continue, and prints its output until it ends. Returns whether it succeeded.
     fn finish(mut self) -> bool {
         writeln!(self.input).unwrap();
@@ -191,6 +211,7 @@ fn after(harm: impl FnOnce(&Wire, &mut Process), then: &str) {
     harm(&wire, &mut peer);
     let survived = survivor.finish();
     peer.kill();
+    wire.ends[0].has_address(true);
     wire.restore();
     assert!(survived, "the survivor failed");
 }
@@ -210,9 +231,32 @@ fn disconnecting_from_a_killed_peer_ends() {
     after(|_, peer| peer.kill(), "disconnect");
 }
 
+/// Over iWARP it is TCP that gives up, whatever was sent.
+#[test]
+fn writing_on_a_lost_link_ends() {
+    if support::is_iwarp() {
+        return;
+    }
+    after(|wire, _| wire.ends[0].lose_link(), "write");
+}
+
+#[test]
+fn a_disconnect_from_a_stopped_peer_can_be_cancelled() {
+    after(|_, peer| peer.stop(), "cancel");
+}
+
 #[test]
 fn sending_on_a_lost_link_ends() {
     after(|wire, _| wire.ends[0].lose_link(), "send");
+}
+
+/// TCP keeps the connections of iWARP until the address comes back, for a quarter of an hour.
+#[test]
+fn sending_from_an_address_that_is_gone_ends() {
+    if support::is_iwarp() {
+        return;
+    }
+    after(|wire, _| wire.ends[0].has_address(false), "send");
 }
 
 #[test]

@@ -25,16 +25,17 @@ fn wait_for_refusals(count: u64) {
     }
 }
 
-/// A device that gave up after the most retries that can be counted, seven, would fail here.
+/// A device that gave up after the most retries that can be counted, seven, would fail here. So would one that waited for 164 ms before
+/// each: after four seconds the message would have timed out.
 #[test]
 fn a_message_goes_on_when_its_receive_comes_late() {
     if is_iwarp() {
         return;
     }
     let pair = Pair::new();
-    for round in 0..3 {
+    for (round, refused) in (0..).zip([1, 25, 25]) {
         pair.active.send(round, 0..64, RequestFlags::empty()).unwrap();
-        wait_for_refusals(20);
+        wait_for_refusals(refused);
         pair.passive.receive(round, 0..64).unwrap();
         for end in [&pair.passive, &pair.active] {
             let result = end.completion();
@@ -73,10 +74,16 @@ fn a_message_whose_receive_never_comes_times_out() {
         return;
     }
     let pair = connected();
+    let begin = Instant::now();
     for context in [2, 3, 4] {
         pair.active.send(context, 0..64, RequestFlags::empty()).unwrap();
     }
-    ends_by_a_timeout(&pair, || pair.active.completion(), &[2, 3, 4]);
+    let take = || {
+        let result = pair.active.completion();
+        assert!(begin.elapsed() >= Duration::from_secs(1), "a receiver has a second");
+        result
+    };
+    ends_by_a_timeout(&pair, take, &[2, 3, 4]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Connecting again with the objects and the address of a first attempt.
+//! Connections that take long: peers that accept late or do not answer, and connecting again after that, with the objects and the
+//! address of a first attempt.
 
 use ndcompat::SockAddr;
 use ndcompat::connector::Offer;
@@ -70,6 +71,37 @@ fn an_attempt_that_is_cancelled_keeps_its_address() {
     // It is free once the driver has given up, after a minute or two.
     let freed = if is_siw() { Err(Status::SHARING_VIOLATION) } else { Ok(()) };
     assert_eq!(bind(&other, own), freed);
+}
+
+/// Peers wait for a program that accepts late. siw's wait for 10 s.
+#[test]
+fn an_accept_may_be_late() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let (mut connect, mut request) = (active.operation(), passive.operation());
+    let (mut complete, mut accept) = (active.operation(), passive.operation());
+    active.connector.bind(address()).unwrap();
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        std::thread::sleep(Duration::from_secs(12));
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        if is_siw() {
+            return assert_eq!(
+                (accept.wait(), connect.wait()),
+                (Status::CONNECTION_ABORTED, Status::IO_TIMEOUT)
+            );
+        }
+        assert_eq!(connect.wait(), Status::SUCCESS);
+        active.connector.complete_connect(complete.ov()).unwrap();
+    }
+    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+    passive.receive(9, 0..64).unwrap();
+    active.send(9, 0..64, RequestFlags::empty()).unwrap();
+    assert_eq!((active.completion().status, passive.completion().status), (Status::SUCCESS, Status::SUCCESS));
 }
 
 /// Connects again from the same address, while the driver still tries for a queue pair that was released.

@@ -147,7 +147,8 @@ fn an_empty_shared_queue_keeps_the_connection() {
     let shared = create(&pool, 8, 0);
     let pair = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
     pair.active.send(9, 0..64, RequestFlags::empty()).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    // Longer than a message waits for the receive of a queue pair.
+    std::thread::sleep(std::time::Duration::from_secs(5));
     assert!(pair.active.try_completion().is_none(), "still trying");
     receive(&pool, &shared, 1).unwrap();
     assert_eq!(pair.passive.completion().status, Status::SUCCESS);

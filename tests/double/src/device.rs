@@ -61,6 +61,7 @@ pub(crate) fn renew() {
     CONTEXTS.iter().for_each(|context| context.signal.clear());
     SECOND.store(false, Ordering::Relaxed);
     RXE.store(false, Ordering::Relaxed);
+    PORT_DOWN.store(false, Ordering::Relaxed);
     device.reads.clear();
 }
 
@@ -78,6 +79,14 @@ static RXE: AtomicBool = AtomicBool::new(false);
 /// Lets the library treat the device as it treats soft-RoCE until the end of the test's turn.
 pub fn imitate_rxe() {
     RXE.store(true, Ordering::Relaxed);
+}
+
+/// The device's port is down.
+static PORT_DOWN: AtomicBool = AtomicBool::new(false);
+
+/// Lets the device say that its port is down, until the end of the test's turn. Messages go on.
+pub fn take_port_down() {
+    PORT_DOWN.store(true, Ordering::Relaxed);
 }
 
 /// A descriptor that is readable while something is queued.
@@ -331,7 +340,8 @@ export! {
             // SAFETY: the caller has room for the attributes, of which these fields are in the shorter
             // structure, too.
             unsafe {
-                (&raw mut (*attr).state).write(IBV_PORT_ACTIVE);
+                let down = PORT_DOWN.load(Ordering::Relaxed);
+                (&raw mut (*attr).state).write(if down { IBV_PORT_DOWN } else { IBV_PORT_ACTIVE });
                 (&raw mut (*attr).max_msg_sz).write(1 << 30);
             }
             Ok(())

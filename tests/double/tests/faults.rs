@@ -1,6 +1,6 @@
 //! Statuses that need a failure of the device.
 
-use double::{Side, complete_with, fail, raise_async, remove_device, turn};
+use double::{Side, complete_with, fail, raise_async, remove_device, take_port_down, turn};
 use ndcompat::Status;
 use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::*;
@@ -347,6 +347,19 @@ fn results_of_every_kind() {
             shows(&format!("ND2_RESULT::{method}"), given, if cut_short { Status::CANCELED } else { wanted });
         }
     }
+}
+
+/// rxe reports a message that finds no way as it does a bad local token.
+#[test]
+fn a_message_that_finds_no_way_is_no_error_of_the_program() {
+    let _turn = turn();
+    let (active, passive) = connected();
+    assert_eq!(passive.receive(5, 64), Status::SUCCESS);
+    take_port_down();
+    complete_with(Side::Initiator, IBV_WC_LOC_QP_OP_ERR);
+    assert_eq!(active.send(1, 8, RequestFlags::empty()), Status::SUCCESS);
+    let result = active.result();
+    assert_eq!((result.status, result.request_context), (Status::IO_TIMEOUT, 1));
 }
 
 #[test]

@@ -50,14 +50,17 @@ impl Wake for Count {
 fn memory_that_the_device_can_reach_is_not_freed() {
     let _turn = turn();
     let session = session();
-    for refused in [false, true] {
-        let before = heap();
-        let buffer = session.buffer(LENGTH).unwrap();
-        if refused {
-            fail("ibv_dereg_mr", libc::EBUSY);
+    // A worker registers memory from the second length on, whose region cancelling calls.
+    for length in [LENGTH, 64 << 20] {
+        for refused in [false, true] {
+            let before = heap();
+            let buffer = session.buffer(length).unwrap();
+            if refused {
+                fail("ibv_dereg_mr", libc::EBUSY);
+            }
+            drop(buffer);
+            assert_eq!(heap() - before >= length as isize, refused, "{length}, refused: {refused}");
         }
-        drop(buffer);
-        assert_eq!(heap() - before >= LENGTH as isize, refused, "refused: {refused}");
     }
 }
 

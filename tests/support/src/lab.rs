@@ -66,7 +66,7 @@ impl Device {
     /// Removes or restores the network device's IPv4 address.
     pub fn has_address(&self, has: bool) {
         let address = format!("{}/24", self.address.ip());
-        ip(&["address", if has { "add" } else { "delete" }, &address, "dev", &self.netdev]);
+        ip(&["address", if has { "replace" } else { "delete" }, &address, "dev", &self.netdev]);
     }
 
     /// Brings the network device up again.

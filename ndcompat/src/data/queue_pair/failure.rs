@@ -2,7 +2,8 @@
 
 use crate::data::queue_pair::{Core, FAILED};
 use crate::device::removal::Removable;
-use crate::verbs::bindings::IBV_PORT_ACTIVE;
+use crate::verbs::bindings::{IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT};
+use crate::verbs::nodes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,9 +47,14 @@ impl Core {
         }
     }
 
-    /// Whether the device has no way to the peer, as its port is down.
+    /// Whether the device has no way to the peer, as its port is down or the address that the connection is from is gone.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.adapter.context().port_attr(1).is_ok_and(|port| port.state != IBV_PORT_ACTIVE)
+        let context = self.adapter.context();
+        let asked = self.qp.query(IBV_QP_AV | IBV_QP_PORT);
+        let (port, address) =
+            asked.map_or((1, None), |attr| (attr.port_num.max(1), Some(attr.ah_attr.grh.sgid_index)));
+        context.port_attr(port).is_ok_and(|port| port.state != IBV_PORT_ACTIVE)
+            || address.is_some_and(|index| nodes::is_address_gone(&context.name(), port, index))
     }
 
     /// Ends the connection after a request has failed, as rdma_cm may not report the end.

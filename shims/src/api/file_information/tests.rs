@@ -1,7 +1,7 @@
 use super::*;
 use crate::api::file_names::tests::Folder;
 use crate::api::files::ndw_CreateFileW;
-use crate::api::handle::ndw_CloseHandle;
+use crate::api::handle::close_handle;
 use crate::arguments::Text;
 use crate::text::w;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn rename(file: RawHandle, to: &str, flags: u32) -> u32 {
 }
 
 fn close(file: RawHandle) {
-    assert_eq!(ndw_CloseHandle(file), 1);
+    assert_eq!(close_handle(file), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::api::completion_port::{ndw_CreateIoCompletionPort, ndw_GetQueuedCompletionStatus};
 use crate::api::event::ndw_CreateEventW;
 use crate::api::file_names::tests::Folder;
-use crate::api::handle::ndw_CloseHandle;
+use crate::api::handle::close_handle;
 use crate::api::standard_handles::{ndw_GetStdHandle, ndw_SetStdHandle};
 use crate::api::wait::ndw_WaitForSingleObject;
 use crate::arguments::Text;
@@ -47,7 +47,7 @@ fn at(offset: u64, event: RawHandle) -> Overlapped {
 }
 
 fn close(file: RawHandle) {
-    assert_eq!(ndw_CloseHandle(file), 1);
+    assert_eq!(close_handle(file), 1);
 }
 
 #[test]

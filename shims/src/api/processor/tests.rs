@@ -4,7 +4,7 @@ use super::affinity::MAXIMUM_PROCESSORS;
 use super::topology::ALL_GROUPS;
 use super::*;
 use crate::api::event::ndw_CreateEventW;
-use crate::api::handle::ndw_CloseHandle;
+use crate::api::handle::close_handle;
 use crate::api::thread::thread_number;
 use crate::arguments::{In, InOut, Out, Text};
 use crate::object::RawHandle;
@@ -108,7 +108,7 @@ fn wrong_handles_name_no_thread_and_no_process() {
             failed(ndw_GetPriorityClass(handle) != 0);
         }
     }
-    assert_eq!(ndw_CloseHandle(event), 1);
+    assert_eq!(close_handle(event), 1);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn event(manual: i32, set: i32) -> RawHandle {
 }
 
 fn close(handle: RawHandle) {
-    assert_eq!(ndw_CloseHandle(handle), 1);
+    assert_eq!(close_handle(handle), 1);
 }
 
 fn wait(handle: RawHandle, millis: u32) -> u32 {

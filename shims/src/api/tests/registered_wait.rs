@@ -107,7 +107,7 @@ fn what_cannot_be_registered_is_refused() {
     }
     // A registration is no object, and no object is a registration.
     let registered = register(object, &calls, INFINITE, 0).unwrap();
-    assert_eq!((code(ndw_CloseHandle(registered)), wait(registered, 0)), (ERROR_INVALID_HANDLE, WAIT_FAILED));
+    assert_eq!((code(close_handle(registered)), wait(registered, 0)), (ERROR_INVALID_HANDLE, WAIT_FAILED));
     for wrong in [object, RawHandle::NULL, RawHandle::INVALID] {
         assert_eq!(code(ndw_UnregisterWait(wrong)), ERROR_INVALID_HANDLE);
     }

@@ -5,6 +5,7 @@ use crate::api::overlapped::ndw_BindIoCompletionCallback;
 use crate::error::*;
 use crate::io::{CancelScope, Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, result};
 use crate::object::RawHandle;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -219,7 +220,21 @@ extern "C" fn on_crash(_signal: i32) {
     CRASHES.fetch_add(1, Ordering::SeqCst);
 }
 
+/// The signals that the calling thread blocks.
+fn blocked() -> Vec<i32> {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: fills the set; nothing is changed.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
+    // SAFETY: reads the set.
+    (1..32).filter(|&signal| unsafe { libc::sigismember(set.as_ptr(), signal) } == 1).collect()
+}
+
+/// The signals blocked in the callback, and in a thread that it has started.
+static BLOCKED: Mutex<Option<[Vec<i32>; 2]>> = Mutex::new(None);
+
 unsafe extern "C" fn crash(_status: u32, _bytes: u32, _ov: *mut Overlapped) {
+    let started = std::thread::spawn(blocked).join();
+    *BLOCKED.lock().unwrap() = Some([blocked(), started.expect("no panic")]);
     // SAFETY: the program has a handler.
     unsafe { libc::raise(libc::SIGFPE) };
 }
@@ -239,6 +254,20 @@ fn a_handler_for_crashes_sees_those_of_callbacks() {
     device.finish(0, 0);
     until(|| CRASHES.load(Ordering::SeqCst) == 1);
     close(handle);
+    let crashes = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+        // Which nobody can block.
+        libc::SIGKILL,
+        libc::SIGSTOP,
+    ];
+    let others: Vec<_> = (1..32).filter(|signal| !crashes.contains(signal)).collect();
+    assert_eq!(BLOCKED.lock().unwrap().take(), Some([others.clone(), others]));
 }
 
 static CALLED: Mutex<Vec<(u32, u32, usize)>> = Mutex::new(Vec::new());

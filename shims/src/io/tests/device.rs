@@ -103,7 +103,7 @@ pub fn wait(handle: RawHandle, millis: u32) -> u32 {
 }
 
 pub fn close(handle: RawHandle) {
-    assert_eq!(crate::api::handle::ndw_CloseHandle(handle), 1);
+    assert_eq!(crate::api::handle::close_handle(handle), 1);
 }
 
 pub fn port(threads: u32) -> RawHandle {

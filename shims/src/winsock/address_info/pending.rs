@@ -179,7 +179,7 @@ pub unsafe extern "C" fn ndw_GetAddrInfoExOverlappedResult(overlapped: *const Ov
 mod tests {
     use super::*;
     use crate::api::event::{ndw_CreateEventA, ndw_SetEvent};
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::api::wait::ndw_WaitForSingleObject;
     use crate::arguments::Text;
     use std::ptr::{null, null_mut};
@@ -211,7 +211,7 @@ mod tests {
 
     impl Drop for Query {
         fn drop(&mut self) {
-            ndw_CloseHandle(self.called);
+            close_handle(self.called);
         }
     }
 

@@ -440,7 +440,7 @@ fn many_install_at_once() {
 fn a_change_of_the_catalogue_ends_a_request_on_a_port() {
     use super::super::changes::ndw_WSAProviderConfigChange;
     use crate::api::completion_port::{ndw_CreateIoCompletionPort, ndw_GetQueuedCompletionStatus};
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::io::Overlapped;
     use crate::object::RawHandle;
     let _catalogue = Catalogue::new();
@@ -465,7 +465,7 @@ fn a_change_of_the_catalogue_ends_a_request_on_a_port() {
         let mut event = crate::api::event::ndw_CreateEventW(null(), 1, 0, Text::NULL);
         assert_eq!(ndw_WSAProviderConfigChange(InOut::from(&mut event), given(0), None), -1);
         assert_eq!(last_error(), ERROR_INVALID_HANDLE);
-        assert_eq!(ndw_CloseHandle(event), 1);
+        assert_eq!(close_handle(event), 1);
 
         assert_eq!(ndw_WSAProviderConfigChange(InOut::from(&mut handle), null_mut(), None), 0);
         let port = ndw_CreateIoCompletionPort(handle, RawHandle::NULL, 5, 0);
@@ -478,10 +478,10 @@ fn a_change_of_the_catalogue_ends_a_request_on_a_port() {
         // The next request ends with the handle.
         assert_eq!(ndw_WSAProviderConfigChange(InOut::from(&mut handle), given(1), None), -1);
         assert_eq!(next(port, 0), (0, null(), 0));
-        assert_eq!(ndw_CloseHandle(handle), 1);
+        assert_eq!(close_handle(handle), 1);
         assert_eq!(next(port, u32::MAX), (0, given(1).cast_const(), 5));
         assert_eq!(last_error(), ERROR_OPERATION_ABORTED);
-        assert_eq!(ndw_CloseHandle(port), 1);
+        assert_eq!(close_handle(port), 1);
     }
     assert_eq!(deinstall(&id(1)), 0);
 }

@@ -116,7 +116,7 @@ fn list_change(socket: Socket, overlapped: &Overlapped) -> (i32, u32) {
 #[test]
 fn a_change_of_addresses_ends_a_request_on_a_port() {
     use crate::api::completion_port::{ndw_CreateIoCompletionPort, ndw_GetQueuedCompletionStatus};
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::object::RawHandle;
     let overlapped = [Overlapped::default(), Overlapped::default()];
     let other_network = leave_the_network();
@@ -150,13 +150,13 @@ fn a_change_of_addresses_ends_a_request_on_a_port() {
     assert_eq!(close(socket), 0);
     assert_eq!(next(u32::MAX), (0, &raw const overlapped[1], 9));
     assert_eq!(last_error(), ERROR_OPERATION_ABORTED);
-    assert_eq!(ndw_CloseHandle(port), 1);
+    assert_eq!(close_handle(port), 1);
 }
 
 #[test]
 fn what_is_answered_at_once_completes_as_any_request_does() {
     use crate::api::event::{ndw_CreateEventW, ndw_ResetEvent};
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::api::wait::ndw_WaitForSingleObject;
     let socket = new_socket(libc::SOCK_STREAM);
     let mut output = [0; 16];
@@ -180,7 +180,7 @@ fn what_is_answered_at_once_completes_as_any_request_does() {
         assert_eq!(result, 0);
         assert_eq!(ndw_WaitForSingleObject(event, 0), 0);
         assert_eq!(*overlapped.internal_high.get_mut(), 16);
-        assert_eq!(ndw_CloseHandle(event), 1);
+        assert_eq!(close_handle(event), 1);
     }
     assert_eq!(close(socket), 0);
 }
@@ -230,7 +230,7 @@ fn ioctl_with_routine(socket: Socket, code: u32, overlapped: &Overlapped) -> i32
 fn a_routine_is_called_in_an_alertable_wait() {
     const WAIT_IO_COMPLETION: u32 = 0xC0;
     use crate::api::completion_port::ndw_CreateIoCompletionPort;
-    use crate::api::handle::ndw_CloseHandle;
+    use crate::api::handle::close_handle;
     use crate::api::thread::ndw_SleepEx;
     use crate::object::RawHandle;
     let socket = new_socket(libc::SOCK_STREAM);
@@ -254,5 +254,5 @@ fn a_routine_is_called_in_an_alertable_wait() {
         assert_eq!(ioctl_with_routine(socket, code, &overlapped[0]), -1);
         assert_eq!(last_error(), WSAEINVAL);
     }
-    assert_eq!((close(socket), ndw_CloseHandle(port)), (0, 1));
+    assert_eq!((close(socket), close_handle(port)), (0, 1));
 }

@@ -21,8 +21,8 @@ use crate::wire::{StartFrame, StartKind, Terminate, Violation};
 /// How long TCP may take to connect: it sends lost requests again after 1, 3 and 7 s. The time-out of `rdma_resolve_addr` is for the
 /// address alone.
 const CONNECT_TIME: Duration = Duration::from_secs(15);
-/// How long the reply to a request may take, as with siw.
-const REPLY_TIME: Duration = Duration::from_secs(10);
+/// How long the reply to a request may take: as long as over RoCE, as a program may accept late. siw gives up after 10 s.
+const REPLY_TIME: Duration = Duration::from_secs(100);
 /// How long the request may take after TCP has connected, as with siw.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 /// Time-out of the peer's first frame, after which requests are sent anyway, unless it has agreed to send one first. siw drops a
