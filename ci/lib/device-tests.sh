@@ -23,14 +23,15 @@ machine_limit() {
     echo $sum
 }
 
-# device_machine DEVICE FOLDER PROGRAM...: the programs one after the other in one machine, with their logs in FOLDER. What it says comes
-# out in one piece.
+# device_machine DEVICE PROCESSORS FOLDER PROGRAM...: the programs one after the other in one machine, with their logs in FOLDER. What it
+# says comes out in one piece.
 device_machine() {
-    local device=$1 folder=$2 limit
-    shift 2
+    local device=$1 processors=$2 folder=$3 limit
+    shift 3
     mkdir -p "$folder"
     limit=$(machine_limit "$@")
-    NDCOMPAT_SHOWN=$folder ci/lab run --device "$device" --timeout "$limit" -- ci/lib/device-programs "$@" >"$folder/machine.log" 2>&1
+    NDCOMPAT_SHOWN=$folder ci/lab run --device "$device" --smp "$processors" --timeout "$limit" \
+        -- ci/lib/device-programs "$@" >"$folder/machine.log" 2>&1
 }
 
 # ended FOLDER PROGRAM: the status with which it has ended in the machine of FOLDER. Fails if it has not.
@@ -45,10 +46,10 @@ show() {
     if [[ ${3:-} ]]; then cat -- "$log"; else sed '/^test result: FAILED/d; /^0 passed, 1 failed$/d' -- "$log"; fi
 }
 
-# judge DEVICE FOLDER PROGRAM: shows how a program fared. If it did not pass, it is run once more, in a machine of its own, with the log of
-# the failure kept. Who passes then is flaky.
+# judge DEVICE PROCESSORS FOLDER PROGRAM: shows how a program fared. If it did not pass, it is run once more, in a machine of its own, with
+# the log of the failure kept. Who passes then is flaky.
 judge() {
-    local device=$1 folder=$2 program=$3 name first again
+    local device=$1 processors=$2 folder=$3 program=$4 name first again
     name=$(basename -- "${program%-*}")
     first=$(ended "$folder" "$program") || first=''
     again=$folder/again.$name
@@ -62,7 +63,7 @@ judge() {
         [[ $first ]] || cat -- "$folder/machine.log"
     fi
     printf '\n*** %s on %s: once more, in a machine of its own\n' "$name" "$device"
-    device_machine "$device" "$again" "$program" || true
+    device_machine "$device" "$processors" "$again" "$program" || true
     if [[ $(ended "$again" "$program") == 0 ]]; then
         show "$again" "$program" closing
         # It may not have been reached.
@@ -78,13 +79,13 @@ judge() {
     return 1
 }
 
-# run_and_judge DEVICE FOLDER PROGRAM...: a machine, and what came of it, in one piece.
+# run_and_judge DEVICE PROCESSORS FOLDER PROGRAM...: a machine, and what came of it, in one piece.
 run_and_judge() {
-    local device=$1 folder=$2 program status=0
-    shift 2
-    device_machine "$device" "$folder" "$@" || true
+    local device=$1 processors=$2 folder=$3 program status=0
+    shift 3
+    device_machine "$device" "$processors" "$folder" "$@" || true
     for program; do
-        judge "$device" "$folder" "$program" || status=1
+        judge "$device" "$processors" "$folder" "$program" || status=1
     done >"$folder/judged.log"
     (
         flock 9
@@ -97,8 +98,13 @@ run_and_judge() {
 # that change the machine's devices and addresses have one, in an order in which none spoils the next; those that change its files and
 # limits, or take long, have one each. Two machines run at a time, because they wait a lot; beside them the two programs that do
 # nothing but wait, for a minute or more, until a lost link or a silent address is given up.
+#
+# An emulated machine with one processor needs two thirds of the work, and finds what spins where another thread has to run. With two,
+# threads meet. Of those that share, one half has one processor on soft-RoCE and two on soft-iWARP, the other half the reverse.
 device_tests() {
-    local programs program machine parts number=0 shared=("" "") alone=() changing=() waiting=() running=() ended status=0
+    local programs program machine parts number=0 shared=("" "") changing=() waiting=() running=() ended status=0
+    local machines=() single=0
+    [[ $1 != siw ]] || single=1
     programs=$(cargo test --locked -p ndcompat-tests --test '*' --no-run -q --message-format=json |
         sed -nE '/"reason":"compiler-artifact"/ s/.*"executable":"([^"]+)".*/\1/p')
     [[ -n $programs ]] || die 1 "no device tests found"
@@ -110,25 +116,27 @@ device_tests() {
         number=$((number + 1))
         case $(basename "${program%-*}") in
             link | retry)
-                run_and_judge "$1" "$parts/$number" "$program" &
+                run_and_judge "$1" 1 "$parts/$number" "$program" &
                 waiting+=($!)
                 ;;
-            diagnosis | faults | storm) alone+=("$program") ;;
+            faults | storm) machines+=("2 $program") ;;
+            diagnosis) machines+=("1 $program") ;;
             addresses) changing[0]=$program ;;
             adapters) changing[1]=$program ;;
             removal) changing[2]=$program ;;
             *) shared[number % 2]+=" $program" ;;
         esac
     done
-    for machine in "${alone[@]}" "${shared[@]}" "${changing[*]}"; do
+    machines+=("1${shared[single]}" "2${shared[1 - single]}" "1 ${changing[*]}")
+    for machine in "${machines[@]}"; do
         if ((${#running[@]} == 2)); then
             wait -n -p ended "${running[@]}" || status=1
             [[ ${running[0]} != "$ended" ]] || running=("${running[1]}")
             running=("${running[0]}")
         fi
         number=$((number + 1))
-        # shellcheck disable=SC2086 # several programs in one word
-        run_and_judge "$1" "$parts/$number" $machine &
+        # shellcheck disable=SC2086 # the number of processors, and programs
+        run_and_judge "$1" ${machine%% *} "$parts/$number" ${machine#* } &
         running+=($!)
     done
     for machine in "${running[@]}" "${waiting[@]}"; do

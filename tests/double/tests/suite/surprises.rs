@@ -1,6 +1,4 @@
 //! Unusual uses of requests and memory, on the double.
 
-#[path = "../../shared/surprises.rs"]
+#[path = "../../../shared/surprises.rs"]
 mod surprises;
-
-use double::turn;

@@ -1,6 +1,6 @@
 //! Random calls on the double. `NDCOMPAT_LIVES` is the number of runs, of 400 calls each.
 
-#[path = "../../shared/random_calls.rs"]
+#[path = "../../../shared/random_calls.rs"]
 mod random_calls;
 
 #[test]
