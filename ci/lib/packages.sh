@@ -27,18 +27,19 @@ explain_packages() {
 }
 
 # install_packages PACKAGE...: by apt, or brings them up to date. The package lists are fetched first, once: old ones name
-# versions that are gone.
+# versions that are gone. What apt says of that matters only if it fails then.
 install_packages() {
     (($#)) || return 0
     have apt-get || die 2 "no apt-get here; install these yourself: $*"
     ((EUID == 0)) || die 2 "not root; run: apt-get install --no-install-recommends $*"
     if [[ -z ${LISTS_FETCHED:-} ]]; then
         say "asking apt for its package lists"
-        apt-get update -qq >&2
+        LISTS_TROUBLE=$(apt-get update -qq 2>&1) || true
         LISTS_FETCHED=yes
     fi
     say "installing $*"
     local words
-    words=$(DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" 2>&1) ||
-        die 1 "apt-get could not install them:"$'\n'"$words"
+    words=$(DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" 2>&1) && return
+    [[ ! $LISTS_TROUBLE ]] || die 1 "apt-get could not fetch anything: ${LISTS_TROUBLE%%$'\n'*}"
+    die 1 "apt-get could not install them:"$'\n'"$words"
 }

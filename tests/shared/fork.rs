@@ -14,7 +14,7 @@ use support::client::{Client, Ov, connect, listen_on, messages_pass, open};
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Opens an adapter, connects, and makes a second connection for which no thread of the program waits.
-fn use_the_library() {
+pub fn use_the_library() {
     let adapter = open();
     let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
     drop(connect(&active, &passive));
@@ -37,7 +37,7 @@ fn use_the_library() {
 }
 
 /// Runs `work` in a child; returns its status.
-fn in_a_child(work: fn()) -> i32 {
+pub fn in_a_child(work: fn()) -> i32 {
     // SAFETY: the child uses nothing that threads of the parent may hold, but what the library sees to.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);

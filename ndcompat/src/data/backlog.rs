@@ -202,7 +202,13 @@ impl Backlog {
             }
             return;
         }
-        let wc = &self.explained(wc);
+        let explained;
+        let wc = if wc.status == IBV_WC_LOC_QP_OP_ERR {
+            explained = self.explained(wc);
+            &explained
+        } else {
+            wc
+        };
         // SAFETY: the completion is of a request queue that is alive, or in `retired`; the lock is held.
         match unsafe { RequestQueue::complete(wc) } {
             Noted::Completed(queue) => {
@@ -216,13 +222,13 @@ impl Backlog {
         }
     }
 
-    /// The completion, with another status if the device had no way to the peer: rxe reports that as it does a bad local token.
+    /// A completion with `IBV_WC_LOC_QP_OP_ERR`, with another status if the device had no way to the peer: rxe reports that as it does a
+    /// bad local token.
     fn explained(&mut self, wc: &ibv_wc) -> ibv_wc {
         let mut wc = *wc;
-        if wc.status == IBV_WC_LOC_QP_OP_ERR
-            // SAFETY: the completion is of a request queue that is alive, or in `retired`.
-            && let (kind, owner) = unsafe { RequestQueue::request_of(&wc) }
-            && kind != RequestType::Receive
+        // SAFETY: the completion is of a request queue that is alive, or in `retired`.
+        let (kind, owner) = unsafe { RequestQueue::request_of(&wc) };
+        if kind != RequestType::Receive
             && let Some(owner) = owner.upgrade()
         {
             if owner.is_cut_off() {

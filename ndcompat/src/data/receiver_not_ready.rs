@@ -13,15 +13,16 @@ use std::sync::atomic::Ordering;
 const PATIENCE: u8 = 3;
 
 impl Core {
-    /// From now on, a `Send` that meets no receive fails in the end.
-    pub(crate) fn limit_waiting(self: &Arc<Self>, clock: &Clock) {
+    /// From now on, a `Send` that meets no receive fails in the end. `port` is the device's that the connection uses.
+    pub(crate) fn limit_waiting(self: &Arc<Self>, clock: &Clock, port: u8) {
+        self.receiver().port.store(port, Ordering::Relaxed); // released by the clock's lock
         clock.add(Arc::downgrade(self) as _);
     }
 
-    /// How many messages of the device have met no receive, if its driver counts them, as rxe's does.
+    /// How many messages of the device's port have met no receive, if its driver counts them, as rxe's does.
     fn refused_messages(&self) -> Option<u32> {
-        let device = self.adapter().device_name();
-        let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/rcvd_rnr_err");
+        let (device, port) = (self.adapter().device_name(), self.receiver().port.load(Ordering::Relaxed));
+        let file = format!("/sys/class/infiniband/{device}/ports/{port}/hw_counters/rcvd_rnr_err");
         Some(fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()? as u32)
     }
 

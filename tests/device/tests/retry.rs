@@ -104,6 +104,45 @@ fn an_accept_may_be_late() {
     assert_eq!((active.completion().status, passive.completion().status), (Status::SUCCESS, Status::SUCCESS));
 }
 
+/// As before, but the peer has given up meanwhile.
+#[test]
+fn a_late_accept_of_a_peer_that_has_cancelled_fails() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    let (mut connect, mut request, mut accept) =
+        (active.operation(), passive.operation(), passive.operation());
+    active.connector.bind(address()).unwrap();
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        active.connector.cancel();
+        assert_eq!(connect.wait(), Status::CANCELED);
+        std::thread::sleep(Duration::from_secs(12));
+        let begun = passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov());
+        let status = begun.err().unwrap_or_else(|| accept.wait());
+        assert_eq!(status, Status::CONNECTION_ABORTED);
+    }
+    // The queue pair and another connector are good for the next connection.
+    let again = End::new(&adapter, 3);
+    let passive = End { connector: adapter.create_connector(&passive.file).unwrap(), ..passive };
+    let (mut connect, mut request) = (again.operation(), passive.operation());
+    let (mut complete, mut accept) = (again.operation(), passive.operation());
+    again.connector.bind(address()).unwrap();
+    // SAFETY: all are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        again.connector.connect(&again.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS);
+        again.connector.complete_connect(complete.ov()).unwrap();
+    }
+    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+}
+
 /// Connects again from the same address, while the driver still tries for a queue pair that was released.
 fn connects_again(from: SockAddr) {
     let adapter = adapter();

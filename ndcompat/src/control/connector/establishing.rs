@@ -52,7 +52,7 @@ impl Connector {
         core.qp.modify(&attr, mask)?;
         // A shared queue may be empty for as long as its program likes.
         if !terms.peer_shares {
-            core.limit_waiting(self.file.clock()?);
+            core.limit_waiting(self.file.clock()?, id.port_num());
         }
         Ok(())
     }

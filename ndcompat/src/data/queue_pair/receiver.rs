@@ -12,11 +12,13 @@ const SPEED: u64 = 4 << 10;
 /// The peer's receives, as the clock sees them.
 #[derive(Default)]
 pub(crate) struct Receiver {
+    /// The port of the device that the messages leave by.
+    pub port: AtomicU8,
     /// For how many ticks the oldest request has been the same `Send`.
     pub ticks: AtomicU8,
     /// A request whose success the device reports was posted behind that.
     pub probed: AtomicBool,
-    /// How many messages of this device had met no receive at the last tick, if its driver counts them. It may wrap around.
+    /// How many messages of this port had met no receive at the last tick, if its driver counts them. It may wrap around.
     pub refused: AtomicU32,
     /// Until when long messages may take, in milliseconds of the coarse clock.
     busy_until: AtomicU64,
