@@ -10,6 +10,7 @@ mod notifications;
 mod order;
 mod random_calls;
 mod status;
+#[path = "../../../shared/surprises.rs"]
 mod surprises;
 
 // For the modules of tests/shared, which take it from where they are.

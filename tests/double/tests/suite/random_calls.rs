@@ -1,10 +1,10 @@
 //! Random calls on the double. `NDCOMPAT_LIVES` is the number of runs, of 400 calls each.
 
 #[path = "../../../shared/random_calls.rs"]
-mod random_calls;
+mod shared;
 
 #[test]
 fn random_calls_break_nothing() {
     let _turn = double::turn();
-    random_calls::lives(support::seed::variable("NDCOMPAT_LIVES").unwrap_or(2000));
+    shared::lives(support::seed::variable("NDCOMPAT_LIVES").unwrap_or(2000));
 }

@@ -1,4 +1,0 @@
-//! Unusual uses of requests and memory, on the double.
-
-#[path = "../../../shared/surprises.rs"]
-mod surprises;
