@@ -129,6 +129,7 @@ device_tests() {
     done
     machines+=("1${shared[single]}" "2${shared[1 - single]}" "1 ${changing[*]}")
     for machine in "${machines[@]}"; do
+        [[ $machine == *" "[^\ ]* ]] || continue # no program
         if ((${#running[@]} == 2)); then
             wait -n -p ended "${running[@]}" || status=1
             [[ ${running[0]} != "$ended" ]] || running=("${running[1]}")

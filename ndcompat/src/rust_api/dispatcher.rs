@@ -10,7 +10,7 @@ use crate::types::{Completion, NotifyType, RequestType};
 use parking_lot::{Mutex, ReentrantMutex};
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use win32::io::{self, File, Overlapped};
@@ -28,7 +28,7 @@ pub(crate) struct Dispatcher {
     taking: ReentrantMutex<Taking>,
     /// The `OVERLAPPED` of the one `Notify`, which is pending while any request has a waker.
     notify: NonNull<Overlapped>,
-    notify_waker: Arc<NotifyWaker>,
+    notify_waker: Waker,
 }
 
 // SAFETY: the OVERLAPPED consists of atomics, and is only used for requests, which any thread may begin and complete.
@@ -42,19 +42,17 @@ struct Taking {
     busy: Cell<bool>,
     /// Results were asked for meanwhile: take them before returning.
     again: Cell<bool>,
+    /// The completion of the `OVERLAPPED` wakes `notify_waker`, or has woken it, which waits for this lock then.
+    registered: Cell<bool>,
 }
 
 /// Takes the results when `Notify` completes.
-struct NotifyWaker {
-    dispatcher: Weak<Dispatcher>,
-    /// Whether the next completion of the `OVERLAPPED` wakes it.
-    registered: AtomicBool,
-}
+struct NotifyWaker(Weak<Dispatcher>);
 
 impl Wake for NotifyWaker {
     fn wake(self: Arc<Self>) {
-        self.registered.store(false, Ordering::SeqCst);
-        if let Some(dispatcher) = self.dispatcher.upgrade() {
+        if let Some(dispatcher) = self.0.upgrade() {
+            dispatcher.taking.lock().registered.set(false);
             dispatcher.take_results();
         }
     }
@@ -73,10 +71,7 @@ impl Dispatcher {
             requests: Mutex::default(),
             taking: ReentrantMutex::default(),
             notify: NonNull::from(Box::leak(Box::default())),
-            notify_waker: Arc::new(NotifyWaker {
-                dispatcher: dispatcher.clone(),
-                registered: AtomicBool::new(false),
-            }),
+            notify_waker: Arc::new(NotifyWaker(dispatcher.clone())).into(),
         })
     }
 
@@ -137,7 +132,7 @@ impl Dispatcher {
             };
             if count < BATCH {
                 if has_waiting {
-                    self.ensure_notify();
+                    self.ensure_notify(&taking);
                 }
                 if !taking.again.get() {
                     break;
@@ -152,24 +147,21 @@ impl Dispatcher {
     }
 
     /// Ensures that a `Notify` is pending, and that its completion wakes [`NotifyWaker`].
-    fn ensure_notify(&self) {
-        loop {
-            if !self.notify_waker.registered.swap(true, Ordering::SeqCst) {
-                io::wake_when_complete(self.notify.as_ptr(), &self.notify_waker.clone().into());
-                self.file.expect_poll_loop();
-            }
-            // SAFETY: it lives as long as the dispatcher; its fields are atomics.
-            let status = unsafe { self.notify.as_ref() }.internal.load(Ordering::Acquire) as i32;
-            if status == Status::PENDING.0 {
-                return;
-            }
-            // SAFETY: no request uses the OVERLAPPED: the last one has completed, or none has begun. It is freed when the
-            // dispatcher is dropped, which cancels the request first.
-            match unsafe { self.queue.notify(NotifyType::Any, self.notify.as_ptr()) } {
-                Status::PENDING if self.notify_waker.registered.load(Ordering::SeqCst) => return,
-                Status::PENDING => {}
-                status => return self.fail(status),
-            }
+    fn ensure_notify(&self, taking: &Taking) {
+        if !taking.registered.replace(true) {
+            io::wake_when_complete(self.notify.as_ptr(), &self.notify_waker);
+            self.file.expect_poll_loop();
+        }
+        // SAFETY: it lives as long as the dispatcher; its fields are atomics.
+        let status = unsafe { self.notify.as_ref() }.internal.load(Ordering::Acquire) as i32;
+        if status == Status::PENDING.0 {
+            return;
+        }
+        // SAFETY: no request uses the OVERLAPPED: the last one has completed, or none has begun. It is freed when the dispatcher
+        // is dropped, which cancels the request first.
+        match unsafe { self.queue.notify(NotifyType::Any, self.notify.as_ptr()) } {
+            Status::PENDING => {}
+            status => self.fail(status),
         }
     }
 
