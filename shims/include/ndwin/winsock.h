@@ -13,6 +13,7 @@
 #include "inaddr.h"
 #include "io.h"
 #include "winsock_error.h"
+#include "winsock_options.h"
 
 typedef HANDLE WSAEVENT, *LPWSAEVENT;
 typedef UINT GROUP;
@@ -250,150 +251,7 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define WSA_FLAG_OVERLAPPED        0x01
 #define WSA_FLAG_NO_HANDLE_INHERIT 0x80
 
-/* No IOC_IN, IOC_OUT and IOC_INOUT: <sys/ioctl.h> has other values for them. */
-#define IOC_VOID 0x20000000
-#define IOC_WS2  0x08000000
-#define _WSAIO(group, number)   (0x20000000 | (group) | (number))
-#define _WSAIOR(group, number)  (0x40000000 | (group) | (number))
-#define _WSAIOW(group, number)  (0x80000000 | (group) | (number))
-#define _WSAIORW(group, number) (0xC0000000 | (group) | (number))
-#define SIO_ROUTING_INTERFACE_QUERY  _WSAIORW(IOC_WS2, 20)
-#define SIO_ROUTING_INTERFACE_CHANGE _WSAIOW(IOC_WS2, 21)
-#define SIO_ADDRESS_LIST_QUERY       _WSAIOR(IOC_WS2, 22)
-#define SIO_ADDRESS_LIST_CHANGE      _WSAIO(IOC_WS2, 23)
-#define SIO_GET_EXTENSION_FUNCTION_POINTER _WSAIORW(IOC_WS2, 6)
-#define IOC_VENDOR 0x18000000
-#define SIO_KEEPALIVE_VALS           _WSAIOW(IOC_VENDOR, 4)
-#define SIO_UDP_CONNRESET            _WSAIOW(IOC_VENDOR, 12)
-#define SIO_LOOPBACK_FAST_PATH       _WSAIOW(IOC_VENDOR, 16)
-#define SIO_BASE_HANDLE              _WSAIOR(IOC_WS2, 34)
-/* WSAEOPNOTSUPP. */
-#define SIO_ASSOCIATE_HANDLE         _WSAIOW(IOC_WS2, 1)
-#define SIO_ENABLE_CIRCULAR_QUEUEING _WSAIO(IOC_WS2, 2)
-#define SIO_FIND_ROUTE               _WSAIOR(IOC_WS2, 3)
-#define SIO_FLUSH                    _WSAIO(IOC_WS2, 4)
-#define SIO_GET_BROADCAST_ADDRESS    _WSAIOR(IOC_WS2, 5)
-#define SIO_GET_QOS                  _WSAIORW(IOC_WS2, 7)
-#define SIO_GET_GROUP_QOS            _WSAIORW(IOC_WS2, 8)
-#define SIO_MULTIPOINT_LOOPBACK      _WSAIOW(IOC_WS2, 9)
-#define SIO_MULTICAST_SCOPE          _WSAIOW(IOC_WS2, 10)
-#define SIO_SET_QOS                  _WSAIOW(IOC_WS2, 11)
-#define SIO_SET_GROUP_QOS            _WSAIOW(IOC_WS2, 12)
-#define SIO_TRANSLATE_HANDLE         _WSAIORW(IOC_WS2, 13)
-#define SIO_QUERY_TARGET_PNP_HANDLE  _WSAIOR(IOC_WS2, 24)
-#define SIO_ADDRESS_LIST_SORT        _WSAIORW(IOC_WS2, 25)
-#define SIO_BSP_HANDLE               _WSAIOR(IOC_WS2, 27)
-#define SIO_BSP_HANDLE_SELECT        _WSAIOR(IOC_WS2, 28)
-#define SIO_BSP_HANDLE_POLL          _WSAIOR(IOC_WS2, 29)
-#define SIO_RCVALL                   _WSAIOW(IOC_VENDOR, 1)
-#define SIO_RCVALL_MCAST             _WSAIOW(IOC_VENDOR, 2)
-#define SIO_RCVALL_IGMPMCAST         _WSAIOW(IOC_VENDOR, 3)
-#define SIO_ABSORB_RTRALERT          _WSAIOW(IOC_VENDOR, 5)
-#define SIO_UCAST_IF                 _WSAIOW(IOC_VENDOR, 6)
-#define SIO_LIMIT_BROADCASTS         _WSAIOW(IOC_VENDOR, 7)
-#define SIO_INDEX_BIND               _WSAIOW(IOC_VENDOR, 8)
-#define SIO_INDEX_MCASTIF            _WSAIOW(IOC_VENDOR, 9)
-#define SIO_INDEX_ADD_MCAST          _WSAIOW(IOC_VENDOR, 10)
-#define SIO_INDEX_DEL_MCAST          _WSAIOW(IOC_VENDOR, 11)
-#define SIO_SOCKET_CLOSE_NOTIFY      _WSAIOW(IOC_VENDOR, 13)
-#define SIO_TCP_INITIAL_RTO          _WSAIOW(IOC_VENDOR, 17)
-#define SIO_CPU_AFFINITY             _WSAIOW(IOC_VENDOR, 21)
-#define SIO_TCP_INFO                 _WSAIORW(IOC_VENDOR, 39)
-#define SIO_SET_COMPATIBILITY_MODE   _WSAIOW(IOC_VENDOR, 300)
-#define SIO_GET_INTERFACE_LIST         0x4004747F
-#define SIO_GET_INTERFACE_LIST_EX      0x4004747E
-#define SIO_IDEAL_SEND_BACKLOG_QUERY   0x4004747B
-#define SIO_IDEAL_SEND_BACKLOG_CHANGE  0x2000747A
-
-/* Linux's values, as in <sys/ioctl.h>. The library takes Windows' values as well. */
-#ifndef FIONBIO
-#define FIONBIO 0x5421
-#endif
-#ifndef FIONREAD
-#define FIONREAD 0x541B
-#endif
-#ifndef SIOCATMARK
-#define SIOCATMARK 0x8905
-#endif
-
-/* Options that Linux does not have. The others have Linux's values. */
-#define SO_DONTLINGER            ((int)(~SO_LINGER))
-#define SO_EXCLUSIVEADDRUSE      ((int)(~SO_REUSEADDR))
-#define SO_MAX_MSG_SIZE          0x2003
-#define SO_PROTOCOL_INFOA        0x2004
-#define SO_PROTOCOL_INFOW        0x2005
-#ifdef UNICODE
-#define SO_PROTOCOL_INFO SO_PROTOCOL_INFOW
-#else
-#define SO_PROTOCOL_INFO SO_PROTOCOL_INFOA
-#endif
-#define SO_OPENTYPE              0x7008
-#define SO_SYNCHRONOUS_ALERT     0x10
-#define SO_SYNCHRONOUS_NONALERT  0x20
-#define SO_UPDATE_ACCEPT_CONTEXT 0x700B
-#define SO_CONNECT_TIME          0x700C
-#define SO_UPDATE_CONNECT_CONTEXT 0x7010
-#define SO_REUSE_UNICASTPORT     0x3007
-/* WSAENOPROTOOPT. */
-#define PVD_CONFIG               0x3001
-#define SO_CONDITIONAL_ACCEPT    0x3002
-#define SO_PAUSE_ACCEPT          0x3003
-#define SO_COMPARTMENT_ID        0x3004
-#define SO_RANDOMIZE_PORT        0x3005
-#define SO_PORT_SCALABILITY      0x3006
-#define SO_REUSE_MULTICASTPORT   0x3008
-#define SO_GROUP_ID              0x2001
-#define SO_GROUP_PRIORITY        0x2002
-#define SO_BSP_STATE             0x1009
-#define SO_MAXDG                 0x7009
-#define SO_MAXPATHDG             0x700A
-/* Below the socket level Windows' numbers are those of other options here. IP_DONTFRAGMENT is IP_MTU_DISCOVER, TCP_MAXRT is
- * TCP_USER_TIMEOUT in seconds, TCP_KEEPALIVE is TCP_KEEPIDLE; the others are WSAENOPROTOOPT. */
-#define IP_DONTFRAGMENT          0x7000E
-#define IP_RECVIF                0x70018
-#define IPV6_RECVIF              0x70018
-#define IPV6_PROTECTION_LEVEL    0x70017
-#define TCP_MAXRT                0x70005
-#define TCP_TIMESTAMPS           0x7000A
-#define TCP_EXPEDITED_1122       0x70002
-#define TCP_KEEPALIVE            TCP_KEEPIDLE
-#define PROTECTION_LEVEL_UNRESTRICTED   10
-#define PROTECTION_LEVEL_EDGERESTRICTED 20
-#define PROTECTION_LEVEL_RESTRICTED     30
-/* Refused: neither TCP nor UDP has messages in parts. */
-#define MSG_PARTIAL              0x1000000
-#define MSG_MAXIOVLEN            16
-
-#define WINSOCK_VERSION          MAKEWORD(2, 2)
-
-/* Families that Linux has under another name or not at all: WSAEAFNOSUPPORT. */
-#define AF_IMPLINK   0x7003
-#define AF_NS        0x7006
-#define AF_ISO       0x7007
-#define AF_OSI       AF_ISO
-#define AF_HYLINK    0x700F
-#define AF_NETBIOS   0x7011
-#define AF_VOICEVIEW 0x7012
-#define AF_FIREFOX   0x7013
-#define AF_BAN       0x7015
-#define AF_CLUSTER   0x7018
-#define AF_BTH       0x7020
-#define AF_LINK      0x7021
-#define AF_HYPERV    0x7022
-
-/* Windows' older names. */
-#ifndef IPV6_ADD_MEMBERSHIP
-#define IPV6_ADD_MEMBERSHIP  IPV6_JOIN_GROUP
-#endif
-#ifndef IPV6_DROP_MEMBERSHIP
-#define IPV6_DROP_MEMBERSHIP IPV6_LEAVE_GROUP
-#endif
-
-struct tcp_keepalive {
-    ULONG onoff;
-    ULONG keepalivetime;
-    ULONG keepaliveinterval;
-};
+#define WINSOCK_VERSION MAKEWORD(2, 2)
 
 #define FD_READ_BIT     0
 #define FD_WRITE_BIT    1
@@ -442,7 +300,7 @@ NDW_API(SOCKET, WSASocketW,
     (int family, int type, int protocol, LPWSAPROTOCOL_INFOW info, GROUP group, DWORD flags));
 NDW_API(SOCKET, WSASocketA,
     (int family, int type, int protocol, LPWSAPROTOCOL_INFOA info, GROUP group, DWORD flags));
-/* The condition function must be NULL. */
+/* CF_DEFER leaves the connection to the next call. */
 NDW_API(SOCKET, WSAAccept,
     (SOCKET socket, struct sockaddr *address, LPINT length, LPCONDITIONPROC condition, DWORD_PTR data));
 /* The data and the qualities of service must be NULL. */
