@@ -217,67 +217,6 @@ static void connections_by_the_longer_calls()
     CHECK(closesocket(s) == 0 && closesocket(other) == 0);
 }
 
-// Options of Windows alone: those that Linux has under another name, and those that it has not.
-static void options_that_only_windows_names()
-{
-    const SOCKET s = stream();
-    const auto holds = [&](int level, int option, int value) {
-        int got = 77, size = sizeof got;
-        CHECK(setsockopt(s, level, option, reinterpret_cast<char*>(&value), sizeof value) == 0);
-        CHECK(getsockopt(s, level, option, reinterpret_cast<char*>(&got), &size) == 0 && size == 4);
-        CHECK(got == value);
-    };
-    for (const int value : {1, 0}) {
-        holds(IPPROTO_IP, IP_DONTFRAGMENT, value);
-        holds(SOL_SOCKET, SO_REUSE_UNICASTPORT, value);
-    }
-    for (const int seconds : {30, -1, 0})
-        holds(IPPROTO_TCP, TCP_MAXRT, seconds);
-    holds(IPPROTO_TCP, TCP_KEEPALIVE, 20);
-    holds(SOL_SOCKET, SO_OPENTYPE, SO_SYNCHRONOUS_NONALERT);
-    int value = SO_SYNCHRONOUS_ALERT, size = sizeof value;
-    volatile SOCKET none = INVALID_SOCKET;
-    CHECK(setsockopt(none, SOL_SOCKET, SO_OPENTYPE, &value, sizeof value) == 0);
-    CHECK(getsockopt(s, SOL_SOCKET, SO_OPENTYPE, &value, &size) == 0 && value == SO_SYNCHRONOUS_ALERT);
-    FAILS(setsockopt(s, SOL_SOCKET, SO_OPENTYPE, &value, 2), WSAEFAULT);
-    FAILS(setsockopt(s, IPPROTO_TCP, TCP_MAXRT, nullptr, 4), WSAEFAULT);
-
-    const struct {
-        int level, option;
-    } unknown[] = {
-        {SOL_SOCKET, SO_CONDITIONAL_ACCEPT}, {SOL_SOCKET, SO_RANDOMIZE_PORT}, {SOL_SOCKET, SO_PORT_SCALABILITY},
-        {SOL_SOCKET, PVD_CONFIG}, {IPPROTO_IP, IP_RECVIF}, {IPPROTO_TCP, TCP_TIMESTAMPS},
-    };
-    for (const auto& each : unknown) {
-        FAILS(setsockopt(s, each.level, each.option, &value, sizeof value), WSAENOPROTOOPT);
-        FAILS(getsockopt(s, each.level, each.option, &value, &size), WSAENOPROTOOPT);
-    }
-    WSABUF data = {1, reinterpret_cast<char*>(&value)};
-    DWORD sent;
-    FAILS(WSASend(s, &data, 1, &sent, MSG_PARTIAL, nullptr, nullptr), WSAEOPNOTSUPP);
-    CHECK(closesocket(s) == 0);
-}
-
-// A listed protocol makes a socket, and numbers can be ordered for it.
-static void protocols_and_numbers()
-{
-    DWORD size = 0;
-    int tcp[] = {IPPROTO_TCP, 0};
-    FAILS(WSAEnumProtocols(tcp, nullptr, &size), WSAENOBUFS);
-    std::vector<WSAPROTOCOL_INFO> found(size / sizeof(WSAPROTOCOL_INFO));
-    CHECK(found.size() == 2 && WSAEnumProtocols(tcp, found.data(), &size) == 2);
-    const SOCKET s = WSASocket(FROM_PROTOCOL_INFO, FROM_PROTOCOL_INFO, FROM_PROTOCOL_INFO, found.data(), 0, 0);
-    CHECK(s != INVALID_SOCKET);
-    ULONG narrow = 0;
-    u_long wide = ~0ul;
-    u_short small = 0;
-    CHECK(WSAHtonl(s, 0x01020304, &narrow) == 0 && narrow == 0x04030201 && WSANtohl(s, narrow, &wide) == 0 && wide == 0x01020304);
-    CHECK(WSAHtons(s, 0x0102, &small) == 0 && small == 0x0201 && WSANtohs(s, small, &small) == 0 && small == 0x0102);
-    FAILS(WSAHtonl(s, 1, static_cast<u_long*>(nullptr)), WSAEFAULT);
-    CHECK(closesocket(s) == 0);
-    FAILS(WSANtohl(s, 1, &narrow), WSAENOTSOCK);
-}
-
 static void a_peer_that_is_gone_is_an_error_and_no_signal()
 {
     char data[65536] = {};
@@ -332,78 +271,6 @@ static void what_would_wait_says_so()
     CHECK(getsockopt(refused, SOL_SOCKET, SO_ERROR, reinterpret_cast<char*>(&error), &size) == 0);
     CHECK(error == WSAECONNREFUSED && size == 4);
     CHECK(closesocket(refused) == 0);
-}
-
-static void time_outs_are_in_milliseconds()
-{
-    Pair pair;
-    DWORD limit = 50, got = 0;
-    int size = sizeof got;
-    char byte;
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_RCVTIMEO, reinterpret_cast<char*>(&limit), sizeof limit) == 0);
-    CHECK(getsockopt(pair.near_end, SOL_SOCKET, SO_RCVTIMEO, reinterpret_cast<char*>(&got), &size) == 0);
-    CHECK(got >= 50 && got < 60 && size == 4); // the kernel counts in ticks
-    const ULONGLONG start = GetTickCount64();
-    FAILS(recv(pair.near_end, &byte, 1, 0), WSAETIMEDOUT);
-    CHECK(GetTickCount64() - start >= 40);
-    // Linux's form, for code of Linux's in the same file.
-    const timeval native = {1, 500000};
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, &native, sizeof native) == 0);
-    CHECK(getsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, &got, &size) == 0 && got == 1500);
-}
-
-static void options()
-{
-    Pair pair;
-    const SOCKET s = pair.near_end;
-    // One byte of a BOOL.
-    const char yes = 1;
-    BOOL flag = FALSE;
-    int size = sizeof flag;
-    CHECK(setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0);
-    CHECK(getsockopt(s, IPPROTO_TCP, TCP_NODELAY, reinterpret_cast<char*>(&flag), &size) == 0 && flag == TRUE);
-    CHECK(setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes) == 0);
-    char byte = 7;
-    size = 1;
-    CHECK(getsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &byte, &size) == 0 && byte == 1 && size == 1);
-    // The u_short pair of Windows.
-    const u_short linger[2] = {1, 3};
-    LINGER got = {};
-    CHECK(setsockopt(s, SOL_SOCKET, SO_LINGER, reinterpret_cast<const char*>(linger), sizeof linger) == 0);
-    size = sizeof got;
-    CHECK(getsockopt(s, SOL_SOCKET, SO_LINGER, &got, &size) == 0 && got.l_onoff == 1 && got.l_linger == 3);
-    BOOL does_not = TRUE;
-    size = sizeof does_not;
-    CHECK(getsockopt(s, SOL_SOCKET, SO_DONTLINGER, &does_not, &size) == 0 && does_not == FALSE);
-    int buffer = 30000;
-    CHECK(setsockopt(s, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) == 0);
-    CHECK(getsockopt(s, SOL_SOCKET, SO_RCVBUF, &buffer, &size) == 0 && buffer == 30000);
-    int seconds = -5;
-    CHECK(getsockopt(s, SOL_SOCKET, SO_CONNECT_TIME, &seconds, &size) == 0 && seconds >= 0 && seconds < 60);
-    const SOCKET unconnected = stream();
-    CHECK(getsockopt(unconnected, SOL_SOCKET, SO_CONNECT_TIME, &seconds, &size) == 0 && seconds == -1);
-    FAILS(setsockopt(unconnected, SOL_SOCKET, SO_UPDATE_CONNECT_CONTEXT, nullptr, 0), WSAENOTCONN);
-    CHECK(setsockopt(s, SOL_SOCKET, SO_UPDATE_CONNECT_CONTEXT, nullptr, 0) == 0);
-    // One excludes the other.
-    CHECK(setsockopt(unconnected, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, &buffer, sizeof buffer) == 0);
-    FAILS(setsockopt(unconnected, SOL_SOCKET, SO_REUSEADDR, &buffer, sizeof buffer), WSAEINVAL);
-    CHECK(closesocket(unconnected) == 0);
-    // Too small, too many, unknown.
-    size = 2;
-    FAILS(getsockopt(s, SOL_SOCKET, SO_TYPE, &seconds, &size), WSAEFAULT);
-    FAILS(getsockopt(s, SOL_SOCKET, SO_TYPE, nullptr, &size), WSAEFAULT);
-    FAILS(setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, nullptr, 4), WSAEFAULT);
-    FAILS(setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &buffer, 0), WSAEFAULT);
-    size = sizeof seconds;
-    FAILS(getsockopt(s, SOL_SOCKET, 0x7ABC, &seconds, &size), WSAENOPROTOOPT);
-    // IPv6 only, unless told otherwise.
-    const SOCKET v6 = socket(AF_INET6, SOCK_STREAM, 0);
-    if (v6 != INVALID_SOCKET) {
-        BOOL only = FALSE;
-        size = sizeof only;
-        CHECK(getsockopt(v6, IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only == TRUE);
-        CHECK(closesocket(v6) == 0);
-    }
 }
 
 static void a_listener_starts_again_at_once_and_a_holder_is_respected()
@@ -475,74 +342,6 @@ static void buffers_in_pieces()
     FAILS(WSARecv(INVALID_SOCKET, into, 1, &count, &flags, nullptr, nullptr), WSAENOTSOCK);
 }
 
-static void names()
-{
-    char host[256], tiny[1];
-    CHECK(gethostname(host, static_cast<int>(sizeof host)) == 0 && host[0] != '\0');
-    FAILS(gethostname(tiny, static_cast<int>(sizeof tiny)), WSAEFAULT);
-    addrinfo hints = {}, *list = nullptr;
-    hints.ai_flags = AI_NUMERICHOST;
-    hints.ai_socktype = SOCK_STREAM;
-    CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && list->ai_family == AF_INET);
-    CHECK(reinterpret_cast<sockaddr_in*>(list->ai_addr)->sin_port == htons(80));
-    freeaddrinfo(list);
-    CHECK(getaddrinfo("no number", "80", &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
-    CHECK(WSAGetLastError() == WSAHOST_NOT_FOUND && EAI_NONAME == WSAHOST_NOT_FOUND);
-    CHECK(gai_strerror(WSAHOST_NOT_FOUND)[0] != '\0');
-    ADDRINFOW wide_hints = {}, *wide = nullptr;
-    wide_hints.ai_family = AF_INET;
-    wide_hints.ai_flags = AI_NUMERICHOST | AI_CANONNAME;
-    CHECK(GetAddrInfoW(L"127.0.0.1", L"81", &wide_hints, &wide) == 0);
-    CHECK(wide->ai_addrlen == sizeof(sockaddr_in) && wcscmp(wide->ai_canonname, L"127.0.0.1") == 0);
-    WCHAR name[64], service[16];
-    CHECK(GetNameInfoW(wide->ai_addr, sizeof(sockaddr_in), name, 64, service, 16, NI_NUMERICHOST | NI_NUMERICSERV) == 0);
-    CHECK(wcscmp(name, L"127.0.0.1") == 0 && wcscmp(service, L"81") == 0);
-    CHECK(GetNameInfoW(wide->ai_addr, sizeof(sockaddr_in), name, 3, nullptr, 0, NI_NUMERICHOST) != 0);
-    FreeAddrInfoW(wide);
-    FreeAddrInfoW(nullptr);
-    const hostent* const own = gethostbyname("127.0.0.1");
-    CHECK(own != nullptr && own->h_addrtype == AF_INET && own->h_length == 4);
-    CHECK(getservbyname("no such service", "tcp") == nullptr && WSAGetLastError() == WSANO_DATA);
-}
-
-// A peer must be able to use what a name stands for: of the loopback interface only if there is no other one.
-static void the_own_name_stands_for_the_addresses_of_the_interfaces()
-{
-    char host[256];
-    CHECK(gethostname(host, static_cast<int>(sizeof host)) == 0);
-    const hostent* const own = gethostbyname(host);
-    CHECK(own != nullptr && strcmp(own->h_name, host) == 0 && own->h_aliases[0] == nullptr);
-    CHECK(own->h_addrtype == AF_INET && own->h_length == 4 && own->h_addr_list[0] != nullptr);
-    addrinfo hints = {};
-    hints.ai_family = AF_INET;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_CANONNAME;
-    for (const char* const name : {static_cast<const char*>(host), "", "..localmachine"}) {
-        addrinfo* list = nullptr;
-        CHECK(getaddrinfo(name, "80", &hints, &list) == 0 && strcmp(list->ai_canonname, host) == 0);
-        int at = 0;
-        for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next, at++) {
-            const sockaddr_in* const address = reinterpret_cast<const sockaddr_in*>(entry->ai_addr);
-            CHECK(entry->ai_family == AF_INET && address->sin_port == htons(80) && own->h_addr_list[at] != nullptr);
-            CHECK(memcmp(&address->sin_addr, own->h_addr_list[at], 4) == 0);
-            CHECK((address->sin_addr.s_addr & htonl(0xff000000)) != htonl(0x7f000000) || own->h_addr_list[1] == nullptr);
-            // It is an address of this machine.
-            const SOCKET socket_of_it = socket(AF_INET, SOCK_STREAM, 0);
-            sockaddr_in bound = *address;
-            bound.sin_port = 0;
-            CHECK(bind(socket_of_it, reinterpret_cast<sockaddr*>(&bound), sizeof bound) == 0);
-            closesocket(socket_of_it);
-        }
-        CHECK(own->h_addr_list[at] == nullptr);
-        freeaddrinfo(list);
-    }
-    hints.ai_flags = AI_NUMERICHOST;
-    addrinfo* list = nullptr;
-    CHECK(getaddrinfo(host, nullptr, &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
-    const hostent* const anonymous = gethostbyname(nullptr);
-    CHECK(anonymous != nullptr && strcmp(anonymous->h_name, host) == 0);
-}
-
 static void linux_calls_take_sockets()
 {
     Pair pair;
@@ -559,32 +358,6 @@ static void linux_calls_take_sockets()
     CHECK(closesocket(static_cast<SOCKET>(ends[1])) == 0);
 }
 
-// What libraries ask before they use a socket as a handle.
-static void a_socket_tells_its_protocol()
-{
-    for (const int family : {AF_INET, AF_INET6})
-        for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
-            const SOCKET s = static_cast<SOCKET>(socket(family, type, 0));
-            WSAPROTOCOL_INFOW wide;
-            WSAPROTOCOL_INFOA narrow;
-            int length = sizeof wide;
-            CHECK(getsockopt(s, SOL_SOCKET, SO_PROTOCOL_INFOW, reinterpret_cast<char*>(&wide), &length) == 0);
-            CHECK(length == sizeof wide && wide.iAddressFamily == family && wide.iSocketType == type && wide.iVersion == 2);
-            CHECK(wide.iProtocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP));
-            CHECK((wide.dwServiceFlags1 & XP1_IFS_HANDLES) && wide.ProtocolChain.ChainLen == 1);
-            CHECK(((wide.dwServiceFlags1 & XP1_CONNECTIONLESS) != 0) == (type == SOCK_DGRAM));
-            CHECK(wide.iMaxSockAddr == static_cast<int>(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)));
-            length = sizeof narrow;
-            CHECK(getsockopt(s, SOL_SOCKET, SO_PROTOCOL_INFOA, reinterpret_cast<char*>(&narrow), &length) == 0);
-            CHECK(length == sizeof narrow && narrow.iSocketType == type && strncmp(narrow.szProtocol, type == SOCK_STREAM ? "TCP" : "UDP", 3) == 0);
-            length = sizeof narrow - 1;
-            FAILS(getsockopt(s, SOL_SOCKET, SO_PROTOCOL_INFOA, reinterpret_cast<char*>(&narrow), &length), WSAEFAULT);
-            CHECK(closesocket(s) == 0);
-            length = sizeof wide;
-            FAILS(getsockopt(s, SOL_SOCKET, SO_PROTOCOL_INFOW, reinterpret_cast<char*>(&wide), &length), WSAENOTSOCK);
-        }
-}
-
 int main()
 {
     before_the_start_there_are_no_sockets();
@@ -596,18 +369,11 @@ int main()
              bad_arguments,
              connections_by_the_longer_calls,
              a_condition_accepts_refuses_or_defers,
-             options_that_only_windows_names,
-             protocols_and_numbers,
-             a_socket_tells_its_protocol,
              a_peer_that_is_gone_is_an_error_and_no_signal,
              what_would_wait_says_so,
-             time_outs_are_in_milliseconds,
-             options,
              a_listener_starts_again_at_once_and_a_holder_is_respected,
              datagrams,
              buffers_in_pieces,
-             names,
-             the_own_name_stands_for_the_addresses_of_the_interfaces,
              linux_calls_take_sockets,
          })
         test();

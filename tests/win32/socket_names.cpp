@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Names and numbers of hosts, services and protocols.
+#include "winsock.h"
+#include <vector>
+
+// A listed protocol makes a socket, and numbers can be ordered for it.
+static void protocols_and_numbers()
+{
+    DWORD size = 0;
+    int tcp[] = {IPPROTO_TCP, 0};
+    FAILS(WSAEnumProtocols(tcp, nullptr, &size), WSAENOBUFS);
+    std::vector<WSAPROTOCOL_INFO> found(size / sizeof(WSAPROTOCOL_INFO));
+    CHECK(found.size() == 2 && WSAEnumProtocols(tcp, found.data(), &size) == 2);
+    const SOCKET s = WSASocket(FROM_PROTOCOL_INFO, FROM_PROTOCOL_INFO, FROM_PROTOCOL_INFO, found.data(), 0, 0);
+    CHECK(s != INVALID_SOCKET);
+    ULONG narrow = 0;
+    u_long wide = ~0ul;
+    u_short small = 0;
+    CHECK(WSAHtonl(s, 0x01020304, &narrow) == 0 && narrow == 0x04030201 && WSANtohl(s, narrow, &wide) == 0 && wide == 0x01020304);
+    CHECK(WSAHtons(s, 0x0102, &small) == 0 && small == 0x0201 && WSANtohs(s, small, &small) == 0 && small == 0x0102);
+    FAILS(WSAHtonl(s, 1, static_cast<u_long*>(nullptr)), WSAEFAULT);
+    CHECK(closesocket(s) == 0);
+    FAILS(WSANtohl(s, 1, &narrow), WSAENOTSOCK);
+}
+
+static void names()
+{
+    char host[256], tiny[1];
+    CHECK(gethostname(host, static_cast<int>(sizeof host)) == 0 && host[0] != '\0');
+    FAILS(gethostname(tiny, static_cast<int>(sizeof tiny)), WSAEFAULT);
+    addrinfo hints = {}, *list = nullptr;
+    hints.ai_flags = AI_NUMERICHOST;
+    hints.ai_socktype = SOCK_STREAM;
+    CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && list->ai_family == AF_INET);
+    CHECK(reinterpret_cast<sockaddr_in*>(list->ai_addr)->sin_port == htons(80));
+    freeaddrinfo(list);
+    CHECK(getaddrinfo("no number", "80", &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
+    CHECK(WSAGetLastError() == WSAHOST_NOT_FOUND && EAI_NONAME == WSAHOST_NOT_FOUND);
+    CHECK(gai_strerror(WSAHOST_NOT_FOUND)[0] != '\0');
+    ADDRINFOW wide_hints = {}, *wide = nullptr;
+    wide_hints.ai_family = AF_INET;
+    wide_hints.ai_flags = AI_NUMERICHOST | AI_CANONNAME;
+    CHECK(GetAddrInfoW(L"127.0.0.1", L"81", &wide_hints, &wide) == 0);
+    CHECK(wide->ai_addrlen == sizeof(sockaddr_in) && wcscmp(wide->ai_canonname, L"127.0.0.1") == 0);
+    WCHAR name[64], service[16];
+    CHECK(GetNameInfoW(wide->ai_addr, sizeof(sockaddr_in), name, 64, service, 16, NI_NUMERICHOST | NI_NUMERICSERV) == 0);
+    CHECK(wcscmp(name, L"127.0.0.1") == 0 && wcscmp(service, L"81") == 0);
+    CHECK(GetNameInfoW(wide->ai_addr, sizeof(sockaddr_in), name, 3, nullptr, 0, NI_NUMERICHOST) != 0);
+    FreeAddrInfoW(wide);
+    FreeAddrInfoW(nullptr);
+    const hostent* const own = gethostbyname("127.0.0.1");
+    CHECK(own != nullptr && own->h_addrtype == AF_INET && own->h_length == 4);
+    CHECK(getservbyname("no such service", "tcp") == nullptr && WSAGetLastError() == WSANO_DATA);
+}
+
+// A peer must be able to use what a name stands for: of the loopback interface only if there is no other one.
+static void the_own_name_stands_for_the_addresses_of_the_interfaces()
+{
+    char host[256];
+    CHECK(gethostname(host, static_cast<int>(sizeof host)) == 0);
+    const hostent* const own = gethostbyname(host);
+    CHECK(own != nullptr && strcmp(own->h_name, host) == 0 && own->h_aliases[0] == nullptr);
+    CHECK(own->h_addrtype == AF_INET && own->h_length == 4 && own->h_addr_list[0] != nullptr);
+    addrinfo hints = {};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_CANONNAME;
+    for (const char* const name : {static_cast<const char*>(host), "", "..localmachine"}) {
+        addrinfo* list = nullptr;
+        CHECK(getaddrinfo(name, "80", &hints, &list) == 0 && strcmp(list->ai_canonname, host) == 0);
+        int at = 0;
+        for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next, at++) {
+            const sockaddr_in* const address = reinterpret_cast<const sockaddr_in*>(entry->ai_addr);
+            CHECK(entry->ai_family == AF_INET && address->sin_port == htons(80) && own->h_addr_list[at] != nullptr);
+            CHECK(memcmp(&address->sin_addr, own->h_addr_list[at], 4) == 0);
+            CHECK((address->sin_addr.s_addr & htonl(0xff000000)) != htonl(0x7f000000) || own->h_addr_list[1] == nullptr);
+            // It is an address of this machine.
+            const SOCKET socket_of_it = socket(AF_INET, SOCK_STREAM, 0);
+            sockaddr_in bound = *address;
+            bound.sin_port = 0;
+            CHECK(bind(socket_of_it, reinterpret_cast<sockaddr*>(&bound), sizeof bound) == 0);
+            closesocket(socket_of_it);
+        }
+        CHECK(own->h_addr_list[at] == nullptr);
+        freeaddrinfo(list);
+    }
+    hints.ai_flags = AI_NUMERICHOST;
+    addrinfo* list = nullptr;
+    CHECK(getaddrinfo(host, nullptr, &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
+    const hostent* const anonymous = gethostbyname(nullptr);
+    CHECK(anonymous != nullptr && strcmp(anonymous->h_name, host) == 0);
+}
+
+int main()
+{
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
+    protocols_and_numbers();
+    names();
+    the_own_name_stands_for_the_addresses_of_the_interfaces();
+    CHECK(WSACleanup() == 0);
+    puts("done");
+    return 0;
+}
