@@ -4,7 +4,9 @@ use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags, RequestType};
 use std::time::{Duration, Instant};
-use support::{End, Memory, Operation, Pair, adapter, address, address6, is_iwarp, is_siw, listen};
+use support::{
+    End, Memory, Operation, Pair, adapter, address, address6, establish, is_iwarp, is_siw, listen,
+};
 
 #[test]
 fn connects_over_ipv4_and_ipv6() {
@@ -227,17 +229,7 @@ fn a_cancelled_connector_connects_again() {
     }
     // siw's queue pair belongs to the first attempt until the driver abandons that.
     let active = End { connector: active.connector.clone(), ..End::new(&adapter, 3) };
-    let (mut accept, mut complete) = (passive.operation(), active.operation());
-    // SAFETY: all are waited for.
-    unsafe {
-        listener.connection_request(&passive.connector, request.ov()).unwrap();
-        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
-        assert_eq!(request.wait(), Status::SUCCESS);
-        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
-        assert_eq!(connect.wait(), Status::SUCCESS);
-        active.connector.complete_connect(complete.ov()).unwrap();
-    }
-    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+    establish(&active, &passive, (&listener, at), [Offer::default(); 2], || ());
     assert_eq!(active.connector.local_address(), passive.connector.peer_address());
     // Over iWARP the first attempt's TCP connection holds the port.
     assert!(is_iwarp() || active.connector.local_address() == Ok(own));

@@ -8,7 +8,7 @@ use ndcompat::{Adapter, Status};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{End, Operation, adapter, address, is_emulator, is_siw, listen, shows};
+use support::{End, Operation, adapter, address, establish, is_emulator, is_siw, listen, shows};
 
 /// An address on the link that no machine has.
 fn silent() -> SockAddr {
@@ -128,19 +128,8 @@ fn a_late_accept_of_a_peer_that_has_cancelled_fails() {
     // The queue pair and another connector are good for the next connection.
     let again = End::new(&adapter, 3);
     let passive = End { connector: adapter.create_connector(&passive.file).unwrap(), ..passive };
-    let (mut connect, mut request) = (again.operation(), passive.operation());
-    let (mut complete, mut accept) = (again.operation(), passive.operation());
     again.connector.bind(address()).unwrap();
-    // SAFETY: all are waited for.
-    unsafe {
-        listener.connection_request(&passive.connector, request.ov()).unwrap();
-        again.connector.connect(&again.queue_pair, at, Offer::default(), connect.ov()).unwrap();
-        assert_eq!(request.wait(), Status::SUCCESS);
-        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
-        assert_eq!(connect.wait(), Status::SUCCESS);
-        again.connector.complete_connect(complete.ov()).unwrap();
-    }
-    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+    establish(&again, &passive, (&listener, at), [Offer::default(); 2], || ());
 }
 
 /// Connects again from the same address, while the driver still tries for a queue pair that was released.
@@ -153,17 +142,7 @@ fn connects_again(from: SockAddr) {
     drop(end);
     assert_eq!(connect.wait(), Status::CANCELED);
     let end = End { connector, ..End::new(&adapter, 3) };
-    let (mut request, mut accept, mut complete) = (passive.operation(), passive.operation(), end.operation());
-    // SAFETY: all are waited for.
-    unsafe {
-        listener.connection_request(&passive.connector, request.ov()).unwrap();
-        end.connector.connect(&end.queue_pair, at, Offer::default(), connect.ov()).unwrap();
-        assert_eq!(request.wait(), Status::SUCCESS);
-        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
-        assert_eq!(connect.wait(), Status::SUCCESS);
-        end.connector.complete_connect(complete.ov()).unwrap();
-    }
-    assert_eq!((complete.wait(), accept.wait()), (Status::SUCCESS, Status::SUCCESS));
+    establish(&end, &passive, (&listener, at), [Offer::default(); 2], || ());
     assert_eq!(end.connector.local_address(), passive.connector.peer_address());
     if from.port() != 0 {
         assert_eq!(end.connector.local_address(), Ok(own));
@@ -192,27 +171,18 @@ fn connects_again_after_a_timeout() {
         active.receive(context, 0..64).unwrap();
     }
     active.connector.bind(address()).unwrap();
-    let (mut connect, mut request) = (active.operation(), passive.operation());
-    let (mut complete, mut accept) = (active.operation(), passive.operation());
+    let mut connect = active.operation();
     let (listener, at) = listen(&adapter, &passive.file, address());
     let begin = Instant::now();
-    // SAFETY: all are waited for.
-    unsafe {
-        active.connector.connect(&active.queue_pair, silent, Offer::default(), connect.ov()).unwrap();
-        shows("IND2Connector::Connect", connect.wait(), Status::IO_TIMEOUT);
-        assert!(begin.elapsed() < Duration::from_secs(140), "given up in the end");
-        assert!(active.try_completion().is_none(), "the receives are still there");
-        let offer = Offer { private_data: b"again", ..Offer::default() };
-        listener.connection_request(&passive.connector, request.ov()).unwrap();
-        active.connector.connect(&active.queue_pair, at, offer, connect.ov()).unwrap();
-        assert_eq!(request.wait(), Status::SUCCESS);
+    // SAFETY: waited for.
+    unsafe { active.connector.connect(&active.queue_pair, silent, Offer::default(), connect.ov()).unwrap() };
+    shows("IND2Connector::Connect", connect.wait(), Status::IO_TIMEOUT);
+    assert!(begin.elapsed() < Duration::from_secs(140), "given up in the end");
+    assert!(active.try_completion().is_none(), "the receives are still there");
+    let offer = Offer { private_data: b"again", ..Offer::default() };
+    establish(&active, &passive, (&listener, at), [offer, Offer::default()], || {
         assert!(passive.connector.private_data().unwrap().starts_with(b"again"));
-        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
-        assert_eq!(connect.wait(), Status::SUCCESS);
-        active.connector.complete_connect(complete.ov()).unwrap();
-        assert_eq!(complete.wait(), Status::SUCCESS);
-        assert_eq!(accept.wait(), Status::SUCCESS);
-    }
+    });
     passive.receive(9, 0..64).unwrap();
     active.send(9, 0..64, RequestFlags::empty()).unwrap();
     assert_eq!(active.completion().status, Status::SUCCESS);

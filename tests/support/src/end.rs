@@ -181,6 +181,31 @@ pub fn listen(adapter: &Arc<Adapter>, file: &Arc<File>, address: SockAddr) -> (A
     (listener, at)
 }
 
+/// Connects `active`, which is bound, with `passive`, by a listener and its address. `before_accept` is called when the connection request
+/// has arrived.
+pub fn establish(
+    active: &End,
+    passive: &End,
+    (listener, at): (&Listener, SockAddr),
+    [asked, answered]: [Offer<'_>; 2],
+    before_accept: impl FnOnce(),
+) {
+    let (mut request, mut accept) = (passive.operation(), passive.operation());
+    let (mut connect, mut complete) = (active.operation(), active.operation());
+    // SAFETY: all four are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, asked, connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS, "GetConnectionRequest");
+        before_accept();
+        passive.connector.accept(&passive.queue_pair, answered, accept.ov()).unwrap();
+        assert_eq!(connect.wait(), Status::SUCCESS, "Connect");
+        active.connector.complete_connect(complete.ov()).unwrap();
+    }
+    assert_eq!(complete.wait(), Status::SUCCESS, "CompleteConnect");
+    assert_eq!(accept.wait(), Status::SUCCESS, "Accept");
+}
+
 /// Two connected ends.
 pub struct Pair {
     /// The side that called `Connect`. Its queue pair's context is 1.
@@ -216,22 +241,8 @@ impl Pair {
         answered: Offer<'_>,
     ) -> Pair {
         let (listener, at) = listen(&passive.adapter, &passive.file, address);
-        let mut request = passive.operation();
-        let mut connect = active.operation();
-        let mut accept = passive.operation();
-        let mut complete = active.operation();
         active.connector.bind(address).unwrap();
-        // SAFETY: all four are waited for.
-        unsafe {
-            listener.connection_request(&passive.connector, request.ov()).unwrap();
-            active.connector.connect(&active.queue_pair, at, asked, connect.ov()).unwrap();
-            assert_eq!(request.wait(), Status::SUCCESS, "GetConnectionRequest");
-            passive.connector.accept(&passive.queue_pair, answered, accept.ov()).unwrap();
-            assert_eq!(connect.wait(), Status::SUCCESS, "Connect");
-            active.connector.complete_connect(complete.ov()).unwrap();
-            assert_eq!(complete.wait(), Status::SUCCESS, "CompleteConnect");
-            assert_eq!(accept.wait(), Status::SUCCESS, "Accept");
-        }
+        establish(&active, &passive, (&listener, at), [asked, answered], || ());
         Pair { active, passive }
     }
 }

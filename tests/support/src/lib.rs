@@ -21,7 +21,7 @@ pub mod storm;
 pub mod waits;
 pub mod watched;
 
-pub use end::{End, Memory, Pair, QUEUE_DEPTH, listen};
+pub use end::{End, Memory, Pair, QUEUE_DEPTH, establish, listen};
 pub use operation::Operation;
 pub use shown::shows;
 
