@@ -40,6 +40,8 @@ install_packages() {
     say "installing $*"
     local words
     words=$(DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" 2>&1) && return
-    [[ ! $LISTS_TROUBLE ]] || die 1 "apt-get could not fetch anything: ${LISTS_TROUBLE%%$'\n'*}"
+    # Without a network each package has lines of its own; the first about the lists says it all.
+    [[ ! $LISTS_TROUBLE || ! $words =~ Unable\ to\ (fetch|locate)|no\ installation\ candidate ]] ||
+        die 1 "apt-get could not fetch them: ${LISTS_TROUBLE%%$'\n'*}"
     die 1 "apt-get could not install them:"$'\n'"$words"
 }
