@@ -63,6 +63,8 @@ struct Registered {
     region: verbs::MemoryRegion,
     addresses: Range<usize>,
     flags: RegionFlags,
+    /// Whether the device's own windows may be bound to it.
+    bindable: bool,
     /// How many memory windows are bound to it.
     windows: usize,
     /// Has the program called back before the memory is unmapped (`AddSecureMemoryCacheCallback`).
@@ -158,11 +160,18 @@ impl MemoryRegion {
     /// # Safety
     /// As [`MemoryRegion::register`].
     unsafe fn register_now(&self, number: u64, addresses: Range<usize>, flags: RegionFlags) {
-        let access = access(flags, &self.adapter().limits().quirks);
+        let mut access = access(flags, &self.adapter().limits().quirks);
         let (address, length) = (addresses.start as *mut c_void, addresses.len());
         let secured = Secured::new(addresses.clone());
         // SAFETY: the caller keeps the memory mapped while it is registered.
-        let made = unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address, length, access) };
+        let register =
+            |access| unsafe { verbs::MemoryRegion::register(self.adapter().pd(), address, length, access) };
+        let mut made = register(access);
+        // The kernel binds windows to writable pages only, whatever they allow (`ib_access_writable`). Constants do without.
+        if is_refused_for_windows(&made, access) {
+            access &= !IBV_ACCESS_MW_BIND;
+            made = register(access);
+        }
         match &made {
             Ok(region) => {
                 tracing::debug!(target: "ndcompat::memory", address = format_args!("{address:p}"), length, ?flags,
@@ -188,7 +197,9 @@ impl MemoryRegion {
                 self.local_token.store(region.lkey(), Ordering::Release);
                 // In network order, as of Windows providers.
                 self.remote_token.store(region.rkey().to_be(), Ordering::Release);
-                state.registered = Some(Registered { region, addresses, flags, windows: 0, secured });
+                let bindable = access & IBV_ACCESS_MW_BIND != 0;
+                state.registered =
+                    Some(Registered { region, addresses, flags, bindable, windows: 0, secured });
                 Status::SUCCESS
             }
             Err(error) => {
@@ -287,18 +298,22 @@ impl MemoryRegion {
         self.file.adapter()
     }
 
-    /// Counts a memory window on `addresses`. Fails unless the region contains them and, for writing, is writable.
+    /// Counts a memory window on `addresses`, one of the device's own if `by_device`. Fails unless the region contains them, is
+    /// writable for writing, and takes windows of the device.
     pub(crate) fn open_window(
         self: &Arc<Self>,
         addresses: &Range<usize>,
         for_writing: bool,
+        by_device: bool,
     ) -> Result<WindowCount<'_>> {
         let mut state = self.lock();
         let registered = state.registered.as_mut().ok_or(Status::ACCESS_VIOLATION)?;
         let all = &registered.addresses;
         let inside =
             all.start <= addresses.start && addresses.start < addresses.end && addresses.end <= all.end;
-        if !inside || (for_writing && !may_be_written(registered.flags)) {
+        let allowed =
+            (!for_writing || may_be_written(registered.flags)) && (!by_device || registered.bindable);
+        if !inside || !allowed {
             return Err(Status::ACCESS_VIOLATION);
         }
         registered.windows += 1;
@@ -351,6 +366,14 @@ impl Drop for WindowCount<'_> {
     fn drop(&mut self) {
         self.0.window_unbound();
     }
+}
+
+/// Whether the pages may be read-only, which windows alone forbid.
+fn is_refused_for_windows(made: &std::io::Result<verbs::MemoryRegion>, access: ibv_access_flags) -> bool {
+    let writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    access & IBV_ACCESS_MW_BIND != 0
+        && access & writes == 0
+        && made.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT))
 }
 
 /// Whether windows on a region registered with these flags may be writable.

@@ -134,8 +134,8 @@ impl QueuePair {
     /// # Errors
     /// `ND_INVALID_PARAMETER_6` for flags that `Bind` does not allow; `ND_INVALID_PARAMETER_2` and `_3` for a region and a
     /// window of another adapter; `ND_CONNECTION_INVALID` before the queue pair is connected; `ND_INVALID_DEVICE_STATE` if
-    /// the window is bound; `ND_ACCESS_VIOLATION` for addresses outside the region, or for writing on a region registered for
-    /// reading only; `ND_INSUFFICIENT_RESOURCES` if the device has no more windows; `ND_NO_MORE_ENTRIES` if the initiator
+    /// the window is bound; `ND_ACCESS_VIOLATION` for addresses outside the region, for writing on a region registered for
+    /// reading only, or for read-only pages on a device with windows of its own; `ND_INSUFFICIENT_RESOURCES` if the device has no more windows; `ND_NO_MORE_ENTRIES` if the initiator
     /// queue is full.
     ///
     /// # Safety
@@ -164,7 +164,11 @@ impl QueuePair {
         if state.bound.is_some() {
             return Err(Status::INVALID_DEVICE_STATE);
         }
-        let opened = region.open_window(&addresses, flags.contains(RequestFlags::ALLOW_WRITE))?;
+        let opened = region.open_window(
+            &addresses,
+            flags.contains(RequestFlags::ALLOW_WRITE),
+            state.hardware.is_some(),
+        )?;
         let mut access = 0;
         if flags.contains(RequestFlags::ALLOW_READ) {
             access |= IBV_ACCESS_REMOTE_READ;

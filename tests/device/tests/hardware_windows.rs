@@ -2,7 +2,7 @@
 //! there by default; soft-iWARP has none. Everything but the bounds is tested here.
 
 use ndcompat::connector::Offer;
-use ndcompat::types::{RequestFlags, RequestType};
+use ndcompat::types::{RegionFlags, RequestFlags, RequestType, Sge};
 use ndcompat::{MemoryWindow, Status};
 use std::ops::Range;
 use support::{End, Pair, adapter, address, is_emulator, is_siw};
@@ -99,5 +99,39 @@ fn both_types_of_window_bind_and_invalidate() {
         // On iWARP a write completes when it has been sent.
         let closed = if is_emulator() { Status::SUCCESS } else { Status::ACCESS_VIOLATION };
         assert_eq!(write(&pair, 1, 100, window.remote_token()), closed, "type {kind}: closed");
+        constants_are_sent(kind);
+    }
+}
+
+/// Read-only pages, to which the kernel does not bind windows.
+fn constants_are_sent(kind: &str) {
+    static CONSTANT: [u8; 64] = [0xA5; 64];
+    let pair = self::pair();
+    let end = &pair.active;
+    let region = end.adapter.create_memory_region(&end.file).unwrap();
+    let mut operation = end.operation();
+    let memory = CONSTANT.as_ptr().cast_mut();
+    // SAFETY: the memory is never unmapped; the operation is waited for.
+    let status = unsafe { region.register(memory, 64, RegionFlags::ALLOW_REMOTE_READ, operation.ov()) };
+    assert_eq!((status, operation.wait()), (Status::PENDING, Status::SUCCESS), "type {kind}");
+
+    let sge = [Sge { buffer: memory as u64, length: 64, token: region.local_token() }];
+    pair.passive.receive(1, 0..64).unwrap();
+    // SAFETY: the memory is never unmapped.
+    unsafe { end.queue_pair.send(2, &sge, RequestFlags::empty()) }.unwrap();
+    for end in [&pair.passive, end] {
+        assert_eq!(end.completion().status, Status::SUCCESS, "type {kind}");
+    }
+    assert_eq!(pair.passive.memory.bytes[..64], CONSTANT, "type {kind}");
+
+    let window = end.adapter.create_memory_window().unwrap();
+    let addresses = memory as usize..memory as usize + 64;
+    // SAFETY: nobody has the window's token.
+    let bound = unsafe { end.queue_pair.bind(3, &region, &window, addresses, RequestFlags::ALLOW_READ) };
+    // The emulator reads the pages itself.
+    let expected = if is_emulator() { Ok(()) } else { Err(Status::ACCESS_VIOLATION) };
+    assert_eq!(bound, expected, "type {kind}");
+    if bound.is_ok() {
+        assert_eq!(end.completion().status, Status::SUCCESS, "type {kind}");
     }
 }
