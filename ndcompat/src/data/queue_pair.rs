@@ -1,12 +1,17 @@
-//! Queue pairs: creation, state, and the link to their connection.
+//! Queue pairs: creation, and the link to their connection.
 //!
-//! The parameters are in `config`, the end of a queue pair is in `failure`. Posting is in `posting`.
+//! The parameters are in `config`, whether requests may be posted is in `readiness`, the end of a queue pair in `failure`. Posting
+//! is in `posting`.
 
 mod config;
 mod failure;
+#[cfg(test)]
+mod model;
+mod readiness;
 mod receiver;
 
 pub use config::QueuePairConfig;
+use readiness::Readiness;
 use receiver::{LONG, Receiver};
 
 use crate::data::completion_queue::CompletionQueue;
@@ -19,7 +24,7 @@ use crate::sync::mutex::lock;
 use crate::types::{RequestFlags, RequestType, Sge};
 use crate::verbs::{self, bindings::*};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 
 /// A queue pair (`IND2QueuePair`). All methods are thread-safe. Dropping it ends its connection.
@@ -76,16 +81,11 @@ pub(crate) struct Core {
     pub(super) receive_completion_queue: Arc<CompletionQueue>,
     pub(crate) limits: PostLimits,
     number: u32,
-    state: AtomicU8,
-    /// The fast path takes requests with one SGE that is shorter than this, in bytes: sends and writes, inline sends and
-    /// writes, and reads. 0 while they may not be posted.
-    bounds: [AtomicU64; 3],
-    /// As `bounds`, for receives. 0 with a shared receive queue.
+    readiness: Readiness,
+    /// The fast path takes receives with one SGE that is shorter than this, in bytes. 0 with a shared receive queue.
     pub(crate) receive_bound: AtomicU64,
     /// See [`QueueOwner::is_lossy`].
     pub(super) lossy: AtomicBool,
-    /// The outbound read limit of the connection. With 0, a read would never complete.
-    outbound_reads: AtomicU32,
     /// Whether the peer has receives for messages.
     receiver: Receiver,
     connection: Mutex<Option<Weak<dyn Connection>>>,
@@ -119,13 +119,6 @@ pub(crate) struct PostLimits {
     /// The flags of a read that are not ignored. Programs leave `INLINE` set, and not every device can fence reads.
     pub read_flags: RequestFlags,
 }
-
-/// Not connected yet: takes receives only.
-const IDLE: u8 = 0;
-/// Connected, or about to be: the device is ready to send.
-const READY: u8 = 1;
-/// Failed, flushed or disconnected: requests are accepted and reported as cancelled.
-const FAILED: u8 = 2;
 
 /// Programs post two SGEs on queue pairs created for one, which Windows hardware has room for.
 const MIN_SGE: u32 = 2;
@@ -229,11 +222,14 @@ impl QueuePair {
             shared: shared.clone(),
             initiator_completion_queue: config.initiator_completion_queue,
             receive_completion_queue: config.receive_completion_queue,
+            // Long messages take the slow path, which gives them their time.
+            readiness: Readiness::new(
+                (limits.max_transfer + 1).min(LONG),
+                u64::from(limits.max_inline) + 1,
+                limits.max_transfer + 1,
+            ),
             limits,
-            state: AtomicU8::new(IDLE),
-            bounds: [const { AtomicU64::new(0) }; 3],
             lossy: AtomicBool::new(adapter.limits().quirks.lossy_flush),
-            outbound_reads: AtomicU32::new(0),
             receiver: Receiver::default(),
             connection: Mutex::default(),
         });
@@ -281,9 +277,7 @@ impl Core {
     /// Links the queue pair to its connection. Fails if it has another.
     pub(crate) fn attach(&self, new: Weak<dyn Connection>) -> Result<()> {
         let mut connection = lock(&self.connection);
-        if connection.as_ref().is_some_and(|other| other.strong_count() > 0)
-            || self.state.load(Ordering::Acquire) != IDLE
-        {
+        if connection.as_ref().is_some_and(|other| other.strong_count() > 0) || self.readiness.may_post() {
             return Err(Status::CONNECTION_ACTIVE);
         }
         *connection = Some(new);
@@ -309,31 +303,13 @@ impl Core {
 
     /// Allows requests other than receives, with the outbound read limit of the connection.
     pub(crate) fn set_ready(&self, outbound_reads: u32) {
-        self.outbound_reads.store(outbound_reads, Ordering::Relaxed); // released by the state and the bounds
-        // A queue pair that has been flushed meanwhile stays failed.
-        let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
-        self.open_for_requests();
+        self.readiness.connected(outbound_reads);
     }
 
-    fn open_for_requests(&self) {
-        let reads = if self.may_read() { self.limits.max_transfer + 1 } else { 0 };
-        // Long messages take the slow path, which gives them their time.
-        let messages = (self.limits.max_transfer + 1).min(LONG);
-        let bounds = [messages, u64::from(self.limits.max_inline) + 1, reads];
-        // Released after the device is ready: a post that sees the bound also sees the device's queue pair as it is now. A post
-        // that does not takes the slow path, or, on a failed queue pair, finds the queue flushing under its lock.
-        for (bound, value) in self.bounds.iter().zip(bounds) {
-            bound.store(value, Ordering::Release);
-        }
-    }
-
-    /// The bound for the fast path; see [`Core::bounds`].
+    /// The bound for the fast path.
     #[inline(always)]
     pub(crate) fn bound(&self, kind: RequestType, flags: RequestFlags) -> &AtomicU64 {
-        match kind {
-            RequestType::Read => &self.bounds[2],
-            _ => &self.bounds[usize::from(flags.contains(RequestFlags::INLINE))],
-        }
+        self.readiness.bound(kind, flags)
     }
 
     /// The queue pair number.
@@ -348,7 +324,7 @@ impl Core {
 
     /// Whether the queue pair is connected and has not failed.
     pub(crate) fn is_ready(&self) -> bool {
-        self.state.load(Ordering::Acquire) == READY
+        self.readiness.is_ready()
     }
 
     /// Whether receives come from a shared queue.
@@ -365,7 +341,7 @@ impl Core {
     /// Whether requests other than receives may be posted.
     #[inline]
     pub(crate) fn was_connected(&self) -> bool {
-        self.state.load(Ordering::Acquire) != IDLE
+        self.readiness.may_post()
     }
 
     /// Checks that requests other than receives may be posted.
@@ -394,7 +370,7 @@ impl Core {
     /// Whether the connection allows reads by this side.
     #[inline]
     pub(crate) fn may_read(&self) -> bool {
-        self.outbound_reads.load(Ordering::Relaxed) != 0
+        self.readiness.may_read()
     }
 }
 
@@ -408,7 +384,7 @@ impl Drop for Core {
         let initiator = unsafe { ManuallyDrop::take(&mut self.initiator) };
         // SAFETY: the field is not used after this.
         let receive = unsafe { ManuallyDrop::take(&mut self.receive) };
-        let failed = *self.state.get_mut() == FAILED;
+        let failed = self.readiness.has_failed();
         let owner: &dyn QueueOwner = &*self;
         self.initiator_completion_queue.retire(initiator, failed.then_some(owner));
         match receive {

@@ -267,10 +267,11 @@ impl RequestQueue {
         signalled
     }
 
-    /// Whether requests that the device flushes stay outstanding until [`start_flushing`](Self::start_flushing). The queue
-    /// pair must then be [lossy](QueueOwner::is_lossy), as they have no second completion.
+    /// Whether requests that the device flushes stay outstanding until [`start_flushing`](Self::start_flushing), after which this has
+    /// no effect. The queue pair must then be [lossy](QueueOwner::is_lossy), as they have no second completion.
     pub(crate) fn defer_flushed(&self, on: bool) {
-        self.defers_flushed.store(on, Ordering::Relaxed);
+        let producer = self.producer.lock();
+        self.defers_flushed.store(on && !producer.flushing, Ordering::Relaxed);
     }
 
     /// From now on, no request is posted to the device, as the queue pair has failed.
@@ -280,7 +281,7 @@ impl RequestQueue {
             return;
         }
         producer.flushing = true;
-        self.defer_flushed(false);
+        self.defers_flushed.store(false, Ordering::Relaxed);
         let last = producer.last();
         // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are atomic.
         if unsafe { &*last }.state.load().is_unsignalled() {

@@ -1,6 +1,6 @@
 //! The end of a queue pair: failure, flush, disconnect, removal of its device.
 
-use crate::data::queue_pair::{Core, FAILED};
+use crate::data::queue_pair::Core;
 use crate::device::removal::Removable;
 use crate::verbs::bindings::{IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT};
 use crate::verbs::nodes;
@@ -11,14 +11,17 @@ use std::sync::atomic::Ordering;
 impl Core {
     /// Moves the queue pair to the failed state: cancels outstanding requests, and all that are posted later.
     pub(crate) fn fail(self: &Arc<Self>) {
-        if self.state.swap(FAILED, Ordering::AcqRel) == FAILED {
+        if self.readiness.has_failed() {
             return;
         }
-        self.open_for_requests();
-        // Posting to the device must stop before the device flushes.
+        // Posting to the device must stop before the device flushes, and before requests are accepted on a queue pair that
+        // was never connected.
         self.initiator.start_flushing();
         if let Some(receive) = &*self.receive {
             receive.start_flushing();
+        }
+        if !self.readiness.failed() {
+            return;
         }
         if let Err(error) = self.stop() {
             tracing::debug!(target: "ndcompat::queue", %error, "flushing a queue pair");
@@ -72,7 +75,7 @@ impl Core {
     /// ([`QueueOwner::is_lossy`](crate::data::request_queue::QueueOwner::is_lossy)).
     pub(crate) fn defer_flushed(&self, on: bool) {
         let iwarp = self.adapter.limits().quirks.iwarp;
-        let on = on && iwarp && self.state.load(Ordering::Acquire) != FAILED;
+        let on = on && iwarp && !self.readiness.has_failed();
         if on {
             self.lossy.store(true, Ordering::Release);
         }
