@@ -11,7 +11,7 @@ mod readiness;
 mod receiver;
 
 pub use config::QueuePairConfig;
-use readiness::Readiness;
+use readiness::{Bounds, Readiness};
 use receiver::{LONG, Receiver};
 
 use crate::data::completion_queue::CompletionQueue;
@@ -222,12 +222,7 @@ impl QueuePair {
             shared: shared.clone(),
             initiator_completion_queue: config.initiator_completion_queue,
             receive_completion_queue: config.receive_completion_queue,
-            // Long messages take the slow path, which gives them their time.
-            readiness: Readiness::new(
-                (limits.max_transfer + 1).min(LONG),
-                u64::from(limits.max_inline) + 1,
-                limits.max_transfer + 1,
-            ),
+            readiness: Readiness::new(),
             limits,
             lossy: AtomicBool::new(adapter.limits().quirks.lossy_flush),
             receiver: Receiver::default(),
@@ -303,7 +298,14 @@ impl Core {
 
     /// Allows requests other than receives, with the outbound read limit of the connection.
     pub(crate) fn set_ready(&self, outbound_reads: u32) {
-        self.readiness.connected(outbound_reads);
+        self.readiness.connected(outbound_reads, self.bounds());
+    }
+
+    fn bounds(&self) -> Bounds {
+        let limits = &self.limits;
+        // Long messages take the slow path, which gives them their time.
+        let messages = (limits.max_transfer + 1).min(LONG);
+        Bounds { messages, inline: u64::from(limits.max_inline) + 1, reads: limits.max_transfer + 1 }
     }
 
     /// The bound for the fast path.

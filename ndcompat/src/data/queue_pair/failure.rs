@@ -20,7 +20,7 @@ impl Core {
         if let Some(receive) = &*self.receive {
             receive.start_flushing();
         }
-        if !self.readiness.failed() {
+        if !self.readiness.failed(self.bounds()) {
             return;
         }
         if let Err(error) = self.stop() {

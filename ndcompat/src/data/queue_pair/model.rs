@@ -17,7 +17,9 @@ use atomic::Ordering;
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use readiness::Readiness;
+use readiness::{Bounds, Readiness};
+
+const BOUNDS: Bounds = Bounds { messages: 100, inline: 10, reads: 100 };
 
 struct QueuePair {
     readiness: Readiness,
@@ -30,7 +32,7 @@ struct QueuePair {
 impl QueuePair {
     fn new() -> Arc<QueuePair> {
         Arc::new(QueuePair {
-            readiness: Readiness::new(100, 10, 100),
+            readiness: Readiness::new(),
             device: UnsafeCell::new(false),
             flushing: Mutex::new(false),
         })
@@ -39,13 +41,13 @@ impl QueuePair {
     fn connect(&self) {
         // SAFETY: loom checks that there is no other access at the same time.
         self.device.with_mut(|ready| unsafe { *ready = true });
-        self.readiness.connected(4);
+        self.readiness.connected(4, BOUNDS);
     }
 
     /// Returns whether this was the first failure.
     fn fail(&self) -> bool {
         *self.flushing.lock().unwrap() = true;
-        self.readiness.failed()
+        self.readiness.failed(BOUNDS)
     }
 
     /// Posts as the fast path does, or else as the slow one.

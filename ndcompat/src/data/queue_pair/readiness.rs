@@ -22,44 +22,45 @@ pub(super) struct Readiness {
     bounds: [AtomicU64; 3],
     /// The outbound read limit of the connection. With 0, a read would never complete.
     outbound_reads: AtomicU32,
-    /// What the bounds are once requests may be posted.
-    open: [u64; 3],
+}
+
+/// The bounds of the fast path once requests may be posted, in bytes.
+pub(super) struct Bounds {
+    pub messages: u64,
+    pub inline: u64,
+    pub reads: u64,
 }
 
 impl Readiness {
-    /// Of an idle queue pair. The arguments are the bounds of the fast path, in bytes.
-    pub fn new(messages: u64, inline: u64, reads: u64) -> Readiness {
+    /// Of an idle queue pair.
+    pub fn new() -> Readiness {
         Readiness {
             state: AtomicU8::new(IDLE),
             bounds: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
             outbound_reads: AtomicU32::new(0),
-            open: [messages, inline, reads],
         }
     }
 
     /// The device is ready to send, on a connection with this outbound read limit.
-    pub fn connected(&self, outbound_reads: u32) {
+    pub fn connected(&self, outbound_reads: u32, bounds: Bounds) {
         self.outbound_reads.store(outbound_reads, Ordering::Relaxed); // released by the state and the bounds
         // A queue pair that has been flushed meanwhile stays failed.
         let _ = self.state.compare_exchange(IDLE, READY, Ordering::AcqRel, Ordering::Acquire);
-        self.open();
+        self.open(bounds);
     }
 
     /// The queue pair has failed, and its request queues are flushing. Returns whether this is news.
-    pub fn failed(&self) -> bool {
+    pub fn failed(&self, bounds: Bounds) -> bool {
         let before = self.state.swap(FAILED, Ordering::AcqRel);
-        self.open();
+        self.open(bounds);
         before != FAILED
     }
 
     /// Released after the device is ready, or the queues are flushing: who posts by a bound finds them so. Who sees an old
     /// bound takes the slow path, or finds the queue flushing under its lock.
-    fn open(&self) {
-        let mut open = self.open;
-        if !self.may_read() {
-            open[2] = 0;
-        }
-        for (bound, value) in self.bounds.iter().zip(open) {
+    fn open(&self, bounds: Bounds) {
+        let reads = if self.may_read() { bounds.reads } else { 0 };
+        for (bound, value) in self.bounds.iter().zip([bounds.messages, bounds.inline, reads]) {
             bound.store(value, Ordering::Release);
         }
     }
