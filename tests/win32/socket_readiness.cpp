@@ -177,6 +177,43 @@ static void events_are_told_once_until_they_are_dealt_with()
     CHECK(closesocket(refused) == 0 && WSACloseEvent(event) && WSACloseEvent(of_listener));
 }
 
+// A connection waits as its listener does, and has its events.
+static void a_connection_is_as_its_listener()
+{
+    char byte = 0;
+    u_long on = 1, off = 0;
+    for (const bool waits : { true, false }) {
+        const SOCKET from = listener();
+        const SOCKET s = stream();
+        reach(s, name_of(from));
+        if (!waits)
+            CHECK(ioctlsocket(from, FIONBIO, &on) == 0);
+        const SOCKET served = accept(from, nullptr, nullptr);
+        CHECK(served != INVALID_SOCKET);
+        if (waits)
+            CHECK(send(s, &byte, 1, 0) == 1 && recv(served, &byte, 1, 0) == 1);
+        else
+            FAILS(recv(served, &byte, 1, 0), WSAEWOULDBLOCK);
+        CHECK(closesocket(s) == 0 && closesocket(served) == 0 && closesocket(from) == 0);
+    }
+
+    const WSAEVENT event = WSACreateEvent();
+    const SOCKET from = listener();
+    CHECK(WSAEventSelect(from, event, FD_ACCEPT | FD_READ | FD_CLOSE) == 0);
+    const SOCKET s = stream();
+    reach(s, name_of(from));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT);
+    const SOCKET served = accept(from, nullptr, nullptr);
+    CHECK(served != INVALID_SOCKET);
+    FAILS(recv(served, &byte, 1, 0), WSAEWOULDBLOCK);
+    FAILS(ioctlsocket(served, FIONBIO, &off), WSAEINVAL);
+    CHECK(send(s, &byte, 1, 0) == 1);
+    CHECK(next(served, event).lNetworkEvents == FD_READ);
+    CHECK(recv(served, &byte, 1, 0) == 1 && closesocket(s) == 0);
+    CHECK(next(served, event).lNetworkEvents == FD_CLOSE);
+    CHECK(closesocket(served) == 0 && closesocket(from) == 0 && WSACloseEvent(event));
+}
+
 int main()
 {
     WSADATA data;
@@ -186,6 +223,7 @@ int main()
              polls,
              what_waits_is_counted,
              events_are_told_once_until_they_are_dealt_with,
+             a_connection_is_as_its_listener,
          })
         test();
     CHECK(WSACleanup() == 0);

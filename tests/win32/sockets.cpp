@@ -74,6 +74,14 @@ static void sockets_in_the_wrong_state()
     FAILS(bind(s, raw(address), sizeof address), WSAEINVAL);
     CHECK(closesocket(s) == 0);
 
+    // A shutdown that fails leaves the socket as it was.
+    const SOCKET from = listener();
+    const SOCKET again = stream();
+    FAILS(shutdown(again, SD_BOTH), WSAENOTCONN);
+    reach(again, name_of(from));
+    CHECK(send(again, &byte, 1, 0) == 1);
+    CHECK(closesocket(again) == 0 && closesocket(from) == 0);
+
     Pair pair;
     address = name_of(pair.far_end);
     FAILS(connect(pair.near_end, raw(address), sizeof address), WSAEISCONN);

@@ -235,6 +235,7 @@ static inline HRESULT HRESULT_FROM_WIN32(unsigned long code)
 #define ERROR_IO_DEVICE                         1117
 #define ERROR_EOM_OVERFLOW                      1129
 #define ERROR_POSSIBLE_DEADLOCK                 1131
+#define ERROR_MAPPED_ALIGNMENT                  1132
 #define ERROR_OLD_WIN_VERSION                   1150
 #define ERROR_DEVICE_REQUIRES_CLEANING          1165
 #define ERROR_DEVICE_DOOR_OPEN                  1166

@@ -179,7 +179,7 @@ NDW_FAMILY(NoFence64)
  * `target` must be aligned to 16 bytes. Returns TRUE if it was equal to `comparand`, which receives its former value in
  * either case. In assembly, since compilers emit the instruction only with -mcx16.
  */
-NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONGLONG high, LONGLONG low, LONGLONG *comparand)
+NDW_INLINE BOOLEAN ndw_compare_exchange_128(volatile LONGLONG *target, LONGLONG high, LONGLONG low, LONGLONG *comparand)
 {
     unsigned char equal;
     __asm__ __volatile__("lock cmpxchg16b %1\n\tsete %0"
@@ -188,6 +188,22 @@ NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONG
                          : "cc", "memory");
     return equal;
 }
+/* LONG64 is long, and LONGLONG and __int64 are long long. */
+#ifdef __cplusplus
+extern "C++" {
+NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONGLONG *target, LONGLONG high, LONGLONG low, LONGLONG *comparand)
+{
+    return ndw_compare_exchange_128(target, high, low, comparand);
+}
+NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONG64 *target, LONG64 high, LONG64 low, LONG64 *comparand)
+{
+    return ndw_compare_exchange_128((volatile LONGLONG *)target, high, low, (LONGLONG *)comparand);
+}
+}
+#else
+#define InterlockedCompareExchange128(target, high, low, comparand) \
+    ndw_compare_exchange_128((volatile LONGLONG *)(target), (high), (low), (LONGLONG *)(comparand))
+#endif
 #endif
 
 /* `bit` may lie beyond the first word. */

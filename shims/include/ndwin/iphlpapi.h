@@ -16,7 +16,13 @@
 #define GAA_FLAG_INCLUDE_PREFIX     0x0010
 #define GAA_FLAG_SKIP_FRIENDLY_NAME 0x0020
 #define GAA_FLAG_INCLUDE_GATEWAYS   0x0080
+/* There are no others than those that are returned anyway. */
+#define GAA_FLAG_INCLUDE_ALL_INTERFACES 0x0100
 
+#define IP_ADAPTER_DDNS_ENABLED            0x0001
+#define IP_ADAPTER_REGISTER_ADAPTER_SUFFIX 0x0002
+#define IP_ADAPTER_DHCP_ENABLED            0x0004
+#define IP_ADAPTER_RECEIVE_ONLY            0x0008
 #define IP_ADAPTER_NO_MULTICAST 0x0010
 #define IP_ADAPTER_IPV4_ENABLED 0x0080
 #define IP_ADAPTER_IPV6_ENABLED 0x0100
@@ -120,7 +126,21 @@ typedef struct _IP_ADAPTER_ADDRESSES_LH {
     PWCHAR FriendlyName;
     BYTE PhysicalAddress[MAX_ADAPTER_ADDRESS_LENGTH];
     ULONG PhysicalAddressLength;
-    ULONG Flags;
+    __extension__ union {
+        ULONG Flags;
+        __extension__ struct {
+            ULONG DdnsEnabled : 1;
+            ULONG RegisterAdapterSuffix : 1;
+            ULONG Dhcpv4Enabled : 1;
+            ULONG ReceiveOnly : 1;
+            ULONG NoMulticast : 1;
+            ULONG Ipv6OtherStatefulConfig : 1;
+            ULONG NetbiosOverTcpipEnabled : 1;
+            ULONG Ipv4Enabled : 1;
+            ULONG Ipv6Enabled : 1;
+            ULONG Ipv6ManagedAddressConfigurationSupported : 1;
+        };
+    };
     ULONG Mtu;
     IFTYPE IfType;
     IF_OPER_STATUS OperStatus;

@@ -110,6 +110,7 @@ NDW_INLINE BOOL GlobalUnlock(HGLOBAL block)
 #define PAGE_EXECUTE_READWRITE 0x40
 #define PAGE_GUARD             0x100
 #define PAGE_NOCACHE           0x200
+#define PAGE_WRITECOMBINE      0x400
 #define MEM_COMMIT             0x00001000
 #define MEM_RESERVE            0x00002000
 #define MEM_DECOMMIT           0x00004000
@@ -119,7 +120,10 @@ NDW_INLINE BOOL GlobalUnlock(HGLOBAL block)
 #define MEM_MAPPED             0x00040000
 #define MEM_RESET              0x00080000
 #define MEM_TOP_DOWN           0x00100000
+#define MEM_WRITE_WATCH        0x00200000
+#define MEM_PHYSICAL           0x00400000
 #define MEM_IMAGE              0x01000000
+#define MEM_RESET_UNDO         0x01000000
 #define MEM_LARGE_PAGES        0x20000000
 
 typedef struct _MEMORY_BASIC_INFORMATION {
@@ -143,6 +147,7 @@ NDW_API(SIZE_T, VirtualQuery, (LPCVOID address, PMEMORY_BASIC_INFORMATION buffer
 #define SEC_RESERVE            0x04000000
 #define SEC_COMMIT             0x08000000
 #define SEC_NOCACHE            0x10000000
+#define SEC_LARGE_PAGES        0x80000000
 #define FILE_MAP_COPY          0x00000001
 #define FILE_MAP_WRITE         0x00000002
 #define FILE_MAP_READ          0x00000004

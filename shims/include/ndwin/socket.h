@@ -21,7 +21,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
-#include <unistd.h>
 #include "types.h"
 
 /* A file descriptor. -1 of socket() converts to INVALID_SOCKET. */
@@ -71,10 +70,10 @@ NDW_NATIVE(int, getnameinfo,
      char *__restrict service, socklen_t serviceSize, int flags));
 #endif
 #if defined __USE_MISC || defined __USE_UNIX98
-#if !defined(__USE_FORTIFY_LEVEL) || __USE_FORTIFY_LEVEL == 0
+#if !defined(_UNISTD_H) || !defined(__USE_FORTIFY_LEVEL) || __USE_FORTIFY_LEVEL == 0
 NDW_NATIVE_NTH(int, gethostname, (char *name, size_t size));
 #else
-/* <unistd.h> has defined it inline, as a call of the C library's. */
+/* <unistd.h> has defined it inline, as a call of the C library's. (Included later it does so, too, and that is called.) */
 EXTERN_C int ndw_gethostname(char *name, size_t size);
 #ifdef __cplusplus
 extern "C++" {

@@ -328,14 +328,11 @@ NDW_API(int, WSAPoll, (LPWSAPOLLFD entries, ULONG count, INT timeout));
 EXTERN_C int ndw_WSAPollNative(struct pollfd *entries, ULONG count, INT timeout);
 #ifdef __cplusplus
 extern "C++" {
-NDW_INLINE int WSAPoll(struct pollfd *entries, ULONG count, INT timeout)
+/* For Linux's pollfd. A template, as NULL would match two functions. */
+template <typename Entry>
+NDW_INLINE auto WSAPoll(Entry *entries, ULONG count, INT timeout) -> decltype(ndw_WSAPollNative(entries, count, timeout))
 {
     return ndw_WSAPollNative(entries, count, timeout);
-}
-/* nullptr would match both overloads. */
-NDW_INLINE int WSAPoll(decltype(nullptr), ULONG count, INT timeout)
-{
-    return ndw_WSAPollNative(nullptr, count, timeout);
 }
 }
 #else

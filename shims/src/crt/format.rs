@@ -188,6 +188,9 @@ fn conversion<'a, T: Copy + From<u8> + Into<u32>>(
                 (_, true) => Padding::Number,
                 _ => Padding::Right,
             };
+            // Microsoft's shows all digits of a double unless told otherwise, glibc's as many as the value has.
+            let exact = matches!(letter, b'a' | b'A') && length.is_empty() && precision == modifiers.len();
+            let length = if exact { ".13" } else { length };
             match mark_fractions {
                 false => emit(length, letter),
                 true => emit_marked(out, padding, parts, &format!("{length}{}", char::from(letter))),

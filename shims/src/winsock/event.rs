@@ -3,13 +3,14 @@
 pub use super::table::selection::NetworkEvents;
 
 use super::system;
-use super::table;
+use super::table::{self, Known, OURS_NOT_TO_WAIT, selection};
 use super::{SOCKET_ERROR, Socket, outcome};
 use crate::arguments::Out;
 use crate::boundary::guard;
 use crate::error::*;
 use crate::io::signal::Signal;
 use crate::object::{Object, RawHandle, handle};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 fn event(handle: RawHandle) -> Result<Arc<Signal>, u32> {
@@ -32,14 +33,28 @@ pub extern "C" fn ndw_WSAEventSelect(socket: Socket, handle: RawHandle, mask: i3
         if handle == RawHandle::NULL {
             return Err(WSAEINVAL);
         }
-        let signal = event(handle).map_err(|_| WSAEINVAL)?;
-        system::set_blocking(socket.fd, false).map_err(errno_to_wsa)?;
-        socket.unmark(table::OURS_NOT_TO_WAIT);
-        driver.watch(true)?;
-        driver.selected.select(driver.file(), &socket, signal, mask);
-        Ok(())
+        selected(&socket, event(handle).map_err(|_| WSAEINVAL)?, mask)
     };
     guard(SOCKET_ERROR, || outcome(select()))
+}
+
+/// Selects events on a socket, and makes it non-blocking.
+fn selected(socket: &Known, signal: Arc<Signal>, mask: i32) -> Result<(), u32> {
+    let driver = socket.driver()?;
+    system::set_blocking(socket.fd, false).map_err(errno_to_wsa)?;
+    socket.unmark(OURS_NOT_TO_WAIT);
+    driver.watch(true)?;
+    driver.selected.select(driver.file(), socket, signal, mask);
+    Ok(())
+}
+
+/// Gives a connection what `accept` passes on from its listener: that it is non-blocking, and the events selected.
+pub(super) fn inherit(listener: RawFd, connection: RawFd) -> Result<(), u32> {
+    match selection::of(listener) {
+        Some((signal, mask)) => selected(&*table::get(connection)?, signal, mask),
+        None if system::is_blocking(listener) || table::is_marked(listener, OURS_NOT_TO_WAIT) => Ok(()),
+        None => system::set_blocking(connection, false).map_err(errno_to_wsa),
+    }
 }
 
 /// `WSAEnumNetworkEvents`: the events since the last call; resets the event, if one is given.

@@ -4,6 +4,7 @@
 //! taken as a `socklen_t *`, which has the same size. They set `errno` as well as the last error.
 
 use super::catalogue::{ProtocolInfo, ProtocolInfoA};
+use super::event;
 use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, retry};
 use super::table::selection::{FD_ACCEPT, enable};
@@ -284,8 +285,13 @@ pub unsafe extern "C" fn ndw_accept(
         };
         enable(fd, FD_ACCEPT);
         match accepted {
-            // SAFETY: a descriptor that the call has just made; nobody else knows it.
-            Ok(connection) => with_a_handle(unsafe { OwnedFd::from_raw_fd(connection as RawFd) }),
+            Ok(connection) => {
+                // SAFETY: a descriptor that the call has just made; nobody else knows it.
+                let connection = with_a_handle(unsafe { OwnedFd::from_raw_fd(connection as RawFd) });
+                // As on Windows. Without memory for it, the connection is there all the same.
+                let _ = event::inherit(fd, connection);
+                connection
+            }
             Err(libc::EAGAIN) if system::is_blocking(fd) => fails_as(libc::EAGAIN, WSAETIMEDOUT),
             Err(errno) => fail(errno),
         }
@@ -444,6 +450,10 @@ pub unsafe extern "C" fn ndw_getpeername(
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
+        // Linux refuses, and yet shuts the connection that the socket makes later.
+        if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !has_peer(fd) {
+            return fail(libc::ENOTCONN);
+        }
         // SAFETY: takes no pointer.
         if let Err(errno) = checked(unsafe { libc::shutdown(fd, how) }) {
             return fail(errno);

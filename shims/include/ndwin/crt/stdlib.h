@@ -4,6 +4,7 @@
 #define NDWIN_CRT_STDLIB_H
 
 #include <errno.h>
+#include <stdint.h>
 #include "base.h"
 
 #define _MAX_PATH  260
@@ -229,6 +230,37 @@ NDW_INLINE errno_t _get_errno(int *value)
 NDW_INLINE errno_t _set_errno(int value)
 {
     return errno = value, 0;
+}
+
+/* How a program ends that uses the C library wrongly: here by a signal, and reported by no window. Remembered, and without effect. */
+typedef void (*_invalid_parameter_handler)(const wchar_t *, const wchar_t *, const wchar_t *, unsigned, uintptr_t);
+#define _WRITE_ABORT_MSG  1
+#define _CALL_REPORTFAULT 2
+#define _OUT_TO_DEFAULT   0
+#define _OUT_TO_STDERR    1
+#define _OUT_TO_MSGBOX    2
+#define _REPORT_ERRMODE   3
+NDW_INLINE _invalid_parameter_handler _set_invalid_parameter_handler(_invalid_parameter_handler handler)
+{
+    static _invalid_parameter_handler current;
+    const _invalid_parameter_handler former = current;
+    current = handler;
+    return former;
+}
+NDW_INLINE unsigned _set_abort_behavior(unsigned flags, unsigned mask)
+{
+    static unsigned current = _WRITE_ABORT_MSG | _CALL_REPORTFAULT;
+    const unsigned former = current;
+    current = (former & ~mask) | (flags & mask);
+    return former;
+}
+NDW_INLINE int _set_error_mode(int mode)
+{
+    static int current = _OUT_TO_DEFAULT;
+    const int former = current;
+    if (mode != _REPORT_ERRMODE)
+        current = mode;
+    return former;
 }
 
 #define _byteswap_ushort(value)         __builtin_bswap16(value)

@@ -84,7 +84,8 @@ fn what_is_no_number_is_shown_as_windows_does() {
     // Other numbers beside it keep their form.
     let args = [indefinite, (-2.0f64).to_bits(), 8, 1, two, two];
     assert_eq!(narrow("%e|%08.2f|%0*.*f|%-8.1fx", &args), "-nan(ind)|-0002.00|000002.0|2.0     x");
-    assert_eq!(narrow("%s %5.1f|%#010a", &[c"nan".as_ptr() as u64, two, two]), "nan   2.0|0x0001.p+1");
+    assert_eq!(narrow("%s %5.1f|%#010.0a", &[c"nan".as_ptr() as u64, two, two]), "nan   2.0|0x0001.p+1");
+    assert_eq!(narrow("%a|%.1A", &[two, two]), "0x1.0000000000000p+1|0X1.0P+1");
     let text = w("-nan");
     assert_eq!(wide("%10f|%s", &[indefinite, text.as_ptr() as u64]), " -nan(ind)|-nan");
 }

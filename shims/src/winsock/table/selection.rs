@@ -203,6 +203,16 @@ fn enable_known(fd: RawFd, events: i32) {
     }
 }
 
+/// The event and the network events that are selected on a socket.
+pub(in crate::winsock) fn of(fd: RawFd) -> Option<(Arc<Signal>, i32)> {
+    if SELECTIONS.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let socket = known(fd)?;
+    let selection = socket.existing_driver()?.selected.0.lock();
+    selection.as_ref().map(|selection| (selection.signal.clone(), selection.mask))
+}
+
 /// Whether events are selected on the socket, which makes it non-blocking.
 pub(in crate::winsock) fn is_selected(socket: &Known) -> bool {
     socket.existing_driver().is_some_and(|driver| driver.selected.is_active())
