@@ -13,6 +13,7 @@
 #ifndef NDWIN32_H
 #define NDWIN32_H
 
+#include "ndwin/keywords.h"
 #ifdef __cplusplus
 #include <algorithm>
 #include <array>
