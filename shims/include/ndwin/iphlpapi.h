@@ -16,7 +16,7 @@
 #define GAA_FLAG_INCLUDE_PREFIX     0x0010
 #define GAA_FLAG_SKIP_FRIENDLY_NAME 0x0020
 #define GAA_FLAG_INCLUDE_GATEWAYS   0x0080
-/* There are no others than those that are returned anyway. */
+/* Without effect. */
 #define GAA_FLAG_INCLUDE_ALL_INTERFACES 0x0100
 
 #define IP_ADAPTER_DDNS_ENABLED            0x0001

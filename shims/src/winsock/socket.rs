@@ -450,7 +450,7 @@ pub unsafe extern "C" fn ndw_getpeername(
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
-        // Linux refuses, and yet shuts the connection that the socket makes later.
+        // Linux refuses, too, but remembers it: a connection made later could not send.
         if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !has_peer(fd) {
             return fail(libc::ENOTCONN);
         }

@@ -49,7 +49,7 @@ impl Readiness {
         self.open(bounds);
     }
 
-    /// The queue pair has failed, and its request queues are flushing. Returns whether this is news.
+    /// The queue pair has failed, and its request queues are flushing. Returns whether it had not failed before.
     pub fn failed(&self, bounds: Bounds) -> bool {
         let before = self.state.swap(FAILED, Ordering::AcqRel);
         self.open(bounds);
@@ -85,6 +85,7 @@ impl Readiness {
         self.state.load(Ordering::Acquire) == READY
     }
 
+    /// Whether the queue pair has failed, been flushed or disconnected.
     pub fn has_failed(&self) -> bool {
         self.state.load(Ordering::Acquire) == FAILED
     }

@@ -232,7 +232,7 @@ NDW_INLINE errno_t _set_errno(int value)
     return errno = value, 0;
 }
 
-/* How a program ends that uses the C library wrongly: here by a signal, and reported by no window. Remembered, and without effect. */
+/* What Windows does on a wrong use of the C library and on abort(). Linux ends the program by a signal: these settings are remembered, and have no effect. */
 typedef void (*_invalid_parameter_handler)(const wchar_t *, const wchar_t *, const wchar_t *, unsigned, uintptr_t);
 #define _WRITE_ABORT_MSG  1
 #define _CALL_REPORTFAULT 2
