@@ -1,4 +1,5 @@
-# Runs the device tests, which are the programs of tests/device/tests: in the lab on soft-RoCE and soft-iWARP, and natively on the emulator.
+# Runs the device tests: in the lab on soft-RoCE and soft-iWARP the programs of tests/device/tests, the peers and the samples; those programs
+# natively on the emulator, too.
 # shellcheck shell=bash
 
 # tests_of PACKAGES ARGUMENT...: their tests (lib/test-program).
@@ -18,7 +19,7 @@ record() {
 machine_limit() {
     local program sum=60
     for program; do
-        sum=$((sum + $(limit_of program "$(basename -- "${program%-*}")")))
+        sum=$((sum + $(limit_of program "$(program_name "$program")")))
     done
     echo $sum
 }
@@ -36,28 +37,28 @@ device_machine() {
 
 # ended FOLDER PROGRAM: the status with which it has ended in the machine of FOLDER. Fails if it has not.
 ended() {
-    cat -- "$1/$(basename -- "$2").status" 2>/dev/null
+    cat -- "$1/$(program_name "$2").status" 2>/dev/null
 }
 
 # show FOLDER PROGRAM [closing]: its log; without its closing lines if something else closes it.
 show() {
     local log
-    log=$1/$(basename -- "$2").log
-    if [[ ${3:-} ]]; then cat -- "$log"; else sed '/^test result: FAILED/d; /^0 passed, 1 failed$/d' -- "$log"; fi
+    log=$1/$(program_name "$2").log
+    if [[ ${3:-} ]]; then cat -- "$log"; else sed -E '/^test result: FAILED/d; /^[0-9]+ passed, [0-9]+ failed$/d' -- "$log"; fi
 }
 
 # judge DEVICE PROCESSORS FOLDER PROGRAM: shows how a program fared. If it did not pass, it is run once more, in a machine of its own, with
 # the log of the failure kept. Who passes then is flaky.
 judge() {
     local device=$1 processors=$2 folder=$3 program=$4 name first again
-    name=$(basename -- "${program%-*}")
+    name=$(program_name "$program")
     first=$(ended "$folder" "$program") || first=''
     again=$folder/again.$name
     if [[ $first == 0 ]]; then
         show "$folder" "$program" closing
         return
     fi
-    if [[ -e $folder/$(basename -- "$program").log ]]; then
+    if [[ -e $folder/$name.log ]]; then
         show "$folder" "$program"
         # A machine that was ended says itself what was running.
         [[ $first ]] || cat -- "$folder/machine.log"
@@ -67,7 +68,7 @@ judge() {
     if [[ $(ended "$again" "$program") == 0 ]]; then
         show "$again" "$program" closing
         # It may not have been reached.
-        [[ ! -e $folder/$(basename -- "$program").log ]] || echo "flaky: $name on $device, first seen in $folder"
+        [[ ! -e $folder/$name.log ]] || echo "flaky: $name on $device, first seen in $folder"
         return
     fi
     if [[ $(ended "$again" "$program") ]]; then
@@ -114,7 +115,7 @@ device_tests() {
     mkdir -p "$parts"
     for program in $programs; do
         number=$((number + 1))
-        case $(basename "${program%-*}") in
+        case $(program_name "$program") in
             link | retry)
                 run_and_judge "$1" 1 "$parts/$number" "$program" &
                 waiting+=($!)
@@ -145,6 +146,15 @@ device_tests() {
     done
     find "$parts" -type f -name "$1" -exec cat {} + >"$NDCOMPAT_SHOWN/$1"
     return $status
+}
+
+# device_scripts DEVICE NAME SCRIPT...: test scripts with their arguments, one after the other in one machine.
+device_scripts() {
+    local folder
+    folder=$(readlink -m "${CARGO_TARGET_DIR:-target}")/shown/$1.$2
+    rm -rf -- "$folder"
+    mkdir -p "${folder%/*}"
+    run_and_judge "$1" 1 "$folder" "${@:3}"
 }
 
 # emulator: programs are to find the emulator, and the tests to know that they have it.

@@ -12,6 +12,13 @@ limit_of() {
         END {if (!limit) exit 1; print limit}' "$CI_LIB/limits" || die 2 "no limit for the $1 '$2' in ci/lib/limits"
 }
 
+# program_name PROGRAM: the name of a test program of cargo's, which has a number behind it; of a script "run", its folder's.
+program_name() {
+    local path=${1%% *}
+    [[ ! $path =~ ^(.*)-[0-9a-f]+$ ]] || path=${BASH_REMATCH[1]}
+    basename -- "${path%/run}"
+}
+
 # descendants PID EXCEPT: prints the processes that it has started, and those that they have, but for one and what that has.
 descendants() {
     local child

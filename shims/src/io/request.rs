@@ -70,6 +70,7 @@ impl Request {
         tagged: bool,
         bytes: usize,
     ) {
+        let port = (file.tells_of_success() && !tagged).then(|| file.port()).flatten();
         // SAFETY: valid for writes, as the caller promises. No reference is made: its fields may be uninitialised, and stores
         // to atomics need a value before them.
         unsafe { (*ov).internal_high = AtomicUsize::new(bytes) };
@@ -77,8 +78,8 @@ impl Request {
         // SAFETY: valid for writes, as the caller promises; after the fence, so that whoever sees the status sees the count.
         unsafe { (*ov).internal = AtomicUsize::new(STATUS_SUCCESS as usize) };
         event.as_ref().or(file.own_signal()).into_iter().for_each(|signal| signal.set());
-        if file.tells_of_success() && !tagged {
-            file.post(ov.addr(), STATUS_SUCCESS, bytes);
+        if let Some(port) = port {
+            port.post(ov.addr(), STATUS_SUCCESS, bytes);
         }
     }
 
@@ -110,21 +111,26 @@ impl Request {
 
     fn finish(&mut self, status: i32, bytes: usize) {
         let ov = std::mem::replace(&mut self.ov, std::ptr::null_mut());
-        let publish = || {
+        let mut port = None;
+        let mut publish = || {
             // SAFETY: `begin` asks that it stays until the request completes, which the store of the status below does, and has
             // initialised the field.
             let internal_high = unsafe { &(*ov).internal_high };
             internal_high.store(bytes, Ordering::Relaxed);
-            // SAFETY: `begin` asks that it stays until the request completes, which this store does.
-            unsafe { &(*ov).internal }.store(status as u32 as usize, Ordering::Release);
+            port = self.file.publish(|| {
+                // SAFETY: `begin` asks that it stays until the request completes, which this store does.
+                unsafe { &(*ov).internal }.store(status as u32 as usize, Ordering::Release);
+            });
         };
         let begun_on = self.file.poller_if(self.bound);
         match &self.event {
             Some(event) => event.finish(begun_on, publish),
             None => publish(),
         }
-        if !self.tagged {
-            self.file.post(ov.addr(), status, bytes);
+        if let Some(port) = port
+            && !self.tagged
+        {
+            port.post(ov.addr(), status, bytes);
         }
         // A woken thread may release the request's object, which waits until no request is outstanding.
         self.counted = None;

@@ -35,11 +35,17 @@ pub enum CancelScope {
     Thread(u32),
 }
 
+/// A port's queue, and the key of the file's packets.
+pub(super) struct Binding {
+    queue: Arc<Queue>,
+    key: usize,
+}
+
 /// An overlapped file: its sources, and the completion port to which it is bound, if any.
 pub struct File {
     /// Watches the sources until the file is bound; see [`File::poller`].
     own: Arc<Poller>,
-    port: OnceLock<(Arc<Queue>, usize)>,
+    port: OnceLock<Binding>,
     /// The registered sources.
     sources: Lock<Vec<(RawFd, Arc<dyn Source>)>>,
     cancellers: Lock<WeakList<dyn Canceller>>,
@@ -210,11 +216,23 @@ impl File {
         &self.signal
     }
 
-    /// Posts the completion packet of a request, if the file is bound.
-    pub(super) fn post(&self, overlapped: usize, status: i32, bytes: usize) {
-        if let Some((queue, key)) = self.port.get() {
-            queue.post(Packet { key: *key, overlapped, bytes: bytes as u32, status });
-        }
+    /// The port to which the file is bound.
+    #[inline]
+    pub(super) fn port(&self) -> Option<&Binding> {
+        self.port.get()
+    }
+
+    /// Publishes that a request has completed; returns the port to which its packet goes, if the file is bound.
+    ///
+    /// The file is not bound in between: who sees the status and binds the file then gets no packet, and who binds it while the
+    /// request is still pending gets one.
+    #[inline]
+    pub(super) fn publish(&self, publish: impl FnOnce()) -> Option<&Binding> {
+        let unbound = (!self.is_bound()).then(|| self.sources.lock());
+        publish();
+        let port = self.port.get();
+        drop(unbound);
+        port
     }
 
     /// The poller whose leader makes progress on this file: once it is bound, that of its port.
@@ -227,7 +245,7 @@ impl File {
     #[inline]
     pub(super) fn poller_if(&self, bound: bool) -> &Arc<Poller> {
         match self.port.get() {
-            Some((queue, _)) if bound => &queue.poller,
+            Some(port) if bound => &port.queue.poller,
             _ => &self.own,
         }
     }
@@ -260,7 +278,7 @@ impl File {
                 return Err(errno_to_win32(error.raw_os_error().unwrap_or(libc::ENOMEM)));
             }
         }
-        self.port.set((queue.clone(), key)).map_err(|_| ERROR_INVALID_PARAMETER)?;
+        self.port.set(Binding { queue: queue.clone(), key }).map_err(|_| ERROR_INVALID_PARAMETER)?;
         sources.iter().for_each(|(fd, _)| self.own.remove(*fd));
         drop(sources);
         if self.interest.load(Ordering::SeqCst) > 0 {
@@ -272,6 +290,13 @@ impl File {
     pub(crate) fn cancel(&self, scope: CancelScope) -> usize {
         let cancellers = self.cancellers.lock().living();
         cancellers.iter().map(|canceller| canceller.cancel(scope)).sum()
+    }
+}
+
+impl Binding {
+    /// Posts the completion packet of a request.
+    pub(super) fn post(&self, overlapped: usize, status: i32, bytes: usize) {
+        self.queue.post(Packet { key: self.key, overlapped, bytes: bytes as u32, status });
     }
 }
 

@@ -1,13 +1,14 @@
 //! Files bound to a completion port, or to a callback.
 
 use super::device::*;
+use crate::api::completion_port::ndw_CreateIoCompletionPort;
 use crate::api::overlapped::ndw_BindIoCompletionCallback;
 use crate::error::*;
 use crate::io::{CancelScope, Canceller, File, Overlapped, STATUS_CANCELLED, STATUS_PENDING, result};
 use crate::object::RawHandle;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -336,4 +337,39 @@ fn a_thread_pool_gets_the_completions_of_its_file_as_win32_errors() {
     ndw_WaitForThreadpoolIoCallbacks(io, 0);
     ndw_CloseThreadpoolIo(io);
     close(handle);
+}
+
+/// A program that has seen the status may have freed its OVERLAPPED: a packet would lead it there. One that binds the file while
+/// the request is pending waits at the port.
+#[test]
+fn a_packet_comes_if_the_file_was_bound_before_the_status_was_seen_and_not_otherwise() {
+    for round in 0..4000 {
+        let (file, port) = (File::new().unwrap(), port(1));
+        let mut ov = overlapped(RawHandle::NULL);
+        // SAFETY: it lives until the request has completed.
+        let request = unsafe { file.begin(&raw mut *ov) };
+        let handle = file.handle();
+        let pending = || ov.internal.load(Ordering::Acquire) as u32 as i32 == STATUS_PENDING;
+        let together = Barrier::new(2);
+        let (before, after) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                together.wait();
+                request.complete(0, 3);
+            });
+            together.wait();
+            // One half waits for the status, the other half meets its change, or tries to.
+            while round % 2 == 0 && pending() {
+                std::hint::spin_loop();
+            }
+            (0..round % 100).for_each(|_| std::hint::spin_loop());
+            let before = !pending();
+            assert_eq!(ndw_CreateIoCompletionPort(handle, port, 1, 0), port);
+            (before, pending())
+        });
+        let packet = dequeue(port, 0);
+        assert!(!before || packet.error == WAIT_TIMEOUT, "round {round}: {packet:?}");
+        assert!(!after || packet.overlapped == (&raw const *ov).addr(), "round {round}: {packet:?}");
+        close(handle);
+        close(port);
+    }
 }
