@@ -206,8 +206,10 @@ static struct usage usage_now(void)
 static struct usage usage_since(struct usage before)
 {
     struct usage after = usage_now(), again = usage_now();
+    /* A switch between the two counts of one usage is in one of them only. */
+    uint64_t elsewhere = after.elsewhere > before.elsewhere ? after.elsewhere - before.elsewhere : 0;
     return (struct usage){after.time - before.time, after.calls - before.calls - (again.calls - after.calls),
-                          after.switches - before.switches, after.elsewhere - before.elsewhere};
+                          after.switches - before.switches, elsewhere};
 }
 
 struct memory

@@ -23,6 +23,12 @@
 EXTERN_C unsigned long long _umul128(unsigned long long a, unsigned long long b, unsigned long long *high);
 EXTERN_C unsigned long long __umulh(unsigned long long a, unsigned long long b);
 EXTERN_C long long __mulh(long long a, long long b);
+EXTERN_C long long _mul128(long long a, long long b, long long *high);
+EXTERN_C unsigned long long __shiftleft128(unsigned long long low, unsigned long long high, unsigned char by);
+EXTERN_C unsigned long long __shiftright128(unsigned long long low, unsigned long long high, unsigned char by);
+EXTERN_C long long __emul(int a, int b);
+EXTERN_C unsigned long long __emulu(unsigned a, unsigned b);
+EXTERN_C void __stosb(unsigned char *target, unsigned char value, size_t count);
 #else
 NDW_INTRINSIC unsigned long long _umul128(unsigned long long a, unsigned long long b, unsigned long long *high)
 {
@@ -60,10 +66,48 @@ NDW_INTRINSIC void ndw_cpuid(int registers[4], int leaf, int part)
 #define __cpuidex(registers, leaf, part) ndw_cpuid((registers), (int)(leaf), (int)(part))
 #endif
 
-/* Bits of a word that may lie beyond the first one. Words of 64 bits are `long` or `long long`, as the program has them. */
-#ifndef NDW_BUILTIN_INTRINSICS
 typedef unsigned __attribute__((may_alias)) ndw_word32;
 typedef unsigned long long __attribute__((may_alias)) ndw_word64;
+
+/* What clang has no builtins for. */
+NDW_INLINE void __movsb(unsigned char *target, const unsigned char *source, size_t count)
+{
+    size_t i; /* forwards, as the instruction does, byte by byte */
+    for (i = 0; i < count; i++)
+        ((volatile unsigned char *)target)[i] = source[i];
+}
+/* `long` of MSVC's has 32 bits. */
+NDW_INLINE void __stosd(unsigned *target, unsigned value, size_t count)
+{
+    while (count--)
+        *target++ = value;
+}
+NDW_INLINE void __stosq(void *target, unsigned long long value, size_t count)
+{
+    ndw_word64 *at = (ndw_word64 *)target;
+    while (count--)
+        *at++ = value;
+}
+NDW_INLINE void __movsq(void *target, const void *source, size_t count)
+{
+    size_t i;
+    for (i = 0; i < count; i++)
+        ((volatile ndw_word64 *)target)[i] = ((const ndw_word64 *)source)[i];
+}
+#if defined(__x86_64__)
+/* The quotient must fit: as on Windows, the processor raises a fault otherwise. */
+NDW_INLINE unsigned long long _udiv128(
+    unsigned long long high, unsigned long long low, unsigned long long divisor, unsigned long long *remainder)
+{
+    unsigned long long quotient, rest;
+    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "rm"(divisor) : "cc");
+    *remainder = rest;
+    return quotient;
+}
+#endif
+
+/* Bits of a word that may lie beyond the first one. Words of 64 bits are `long` or `long long`, as the program has them. */
+#ifndef NDW_BUILTIN_INTRINSICS
 #define NDW_BIT_OF(name, word_type, pointer, index, width, change)                       \
     NDW_INLINE unsigned char name(pointer words, index bit)                              \
     {                                                                                    \
@@ -123,45 +167,10 @@ NDW_INLINE void __stosb(unsigned char *target, unsigned char value, size_t count
 {
     __builtin_memset(target, value, count);
 }
-NDW_INLINE void __movsb(unsigned char *target, const unsigned char *source, size_t count)
-{
-    size_t i; /* forwards, as the instruction does, byte by byte */
-    for (i = 0; i < count; i++)
-        ((volatile unsigned char *)target)[i] = source[i];
-}
-/* `long` of MSVC's has 32 bits. */
-NDW_INLINE void __stosd(unsigned *target, unsigned value, size_t count)
-{
-    while (count--)
-        *target++ = value;
-}
-NDW_INLINE void __stosq(void *target, unsigned long long value, size_t count)
-{
-    ndw_word64 *at = (ndw_word64 *)target;
-    while (count--)
-        *at++ = value;
-}
-NDW_INLINE void __movsq(void *target, const void *source, size_t count)
-{
-    size_t i;
-    for (i = 0; i < count; i++)
-        ((volatile ndw_word64 *)target)[i] = ((const ndw_word64 *)source)[i];
-}
 NDW_INLINE long long __emul(int a, int b) { return (long long)a * b; }
 NDW_INLINE unsigned long long __emulu(unsigned a, unsigned b) { return (unsigned long long)a * b; }
 #define __ud2()          __builtin_trap()
 #define __fastfail(code) ((void)(code), __builtin_trap())
-#if defined(__x86_64__)
-/* The quotient must fit: as on Windows, the processor raises a fault otherwise. */
-NDW_INLINE unsigned long long _udiv128(
-    unsigned long long high, unsigned long long low, unsigned long long divisor, unsigned long long *remainder)
-{
-    unsigned long long quotient, rest;
-    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "rm"(divisor) : "cc");
-    *remainder = rest;
-    return quotient;
-}
-#endif
 #ifdef __cplusplus
 /* LONG64 and ULONG64 are Linux's long. */
 extern "C++" {

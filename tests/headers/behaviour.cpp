@@ -75,8 +75,15 @@ static void interlocked()
     WriteRelease(&words[0], -7);
     WriteRelease64(&word, 1LL << 40);
     PVOID pointer = nullptr;
-    WriteNoFencePointer(&pointer, &word);
-    CHECK(ReadAcquire(&words[0]) == -7 && ReadNoFence64(&word) == 1LL << 40 && ReadAcquirePointer(&pointer) == &word);
+    WritePointerNoFence(&pointer, &word);
+    CHECK(ReadAcquire(&words[0]) == -7 && ReadNoFence64(&word) == 1LL << 40 && ReadPointerAcquire(&pointer) == &word);
+    ULONG number = 0;
+    ULONG_PTR address = 0;
+    UCHAR octet = 0;
+    WriteULongRelease(&number, 0xFFFFFFFF), WriteULongPtrNoFence(&address, ULONG_PTR{1} << 63), WriteUCharRaw(&octet, 255);
+    CHECK(ReadULongAcquire(&number) == 0xFFFFFFFF && ReadULongPtrRaw(&address) == ULONG_PTR{1} << 63 && ReadUCharNoFence(&octet) == 255);
+    CHECK(RotateLeft32(0x80000001, 1) == 3 && RotateRight32(3, 1) == 0x80000001 && RotateLeft64(1ull << 63, 1) == 1 && RotateRight64(1, 1) == 1ull << 63);
+    CHECK(RtlUshortByteSwap(0x0102) == 0x0201 && RtlUlongByteSwap(0x01020304) == 0x04030201 && RtlUlonglongByteSwap(1) == 1ull << 56);
     CHECK(Int32x32To64(-2, 0x40000000) == -0x80000000LL && UInt32x32To64(0xFFFFFFFF, 2) == 0x1FFFFFFFEULL);
     CHECK(htonll(1) == 1ULL << 56 && ntohll(htonll(77)) == 77 && ntohd(htond(1.5)) == 1.5 && htonf(1.0f) == 0x803F);
     CHECK(SetConsoleOutputCP(65001) && !SetConsoleOutputCP(437) && GetConsoleOutputCP() == 65001);

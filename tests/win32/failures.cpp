@@ -8,6 +8,7 @@
 #include <process.h>
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <iterator>
 #include <dirent.h>
 #include <map>
@@ -342,21 +343,42 @@ static void count(int descriptors, int threads, int now[2])
     }
 }
 
+// Counts when nothing has changed for a while.
+static void count_at_rest(int now[2])
+{
+    int last[2] = {0, 0};
+    for (int same = 0; same < 50; same++) {
+        count(INT_MAX, INT_MAX, now);
+        if (now[0] != last[0] || now[1] != last[1])
+            same = 0;
+        last[0] = now[0], last[1] = now[1];
+        usleep(1000);
+    }
+}
+
 static void hangs(int)
 {
     fprintf(stderr, "a life hangs after call %d, %s\n", due.load(), failed ? failed.load() : "none");
     abort();
 }
 
+// Lives, or says where it hangs.
+static bool timed_life(Stop* stop)
+{
+    alarm(60);
+    const bool whole = life(stop);
+    alarm(0);
+    return whole;
+}
+
 // Lives once while a call fails. Returns whether it could, and the next life does.
 static bool disturbed(int number)
 {
     Stop stop = {};
-    alarm(20);
     failed = nullptr;
     calls = 0;
     due = number;
-    const bool whole = life(&stop);
+    const bool whole = timed_life(&stop);
     due = -1;
     if (!failed)
         return false;
@@ -368,7 +390,7 @@ static bool disturbed(int number)
         fprintf(stderr, "call %d, %s: %s fails with %lu\n", number, failed.load(), stop.function, stop.error);
         exit(1);
     }
-    if (!life(&stop)) {
+    if (!timed_life(&stop)) {
         fprintf(stderr, "after call %d, %s: %s, %lu\n", number, failed.load(), stop.function, stop.error);
         exit(1);
     }
@@ -379,7 +401,7 @@ static bool disturbed(int number)
 static void walk(std::map<std::string, int>& functions)
 {
     int before[2], now[2];
-    count(0, 0, before);
+    count_at_rest(before);
     // The pool has a few threads more now and then.
     before[1] += 4;
     for (int number = 0; disturbed(number); number++) {
@@ -432,10 +454,9 @@ int main(int argc, char** argv)
         return 0;
     }
     Stop stop = {};
-    alarm(20);
     // Threads of the pool start, and stay for a while.
     for (int i = 0; i < 2; i++)
-        if (!life(&stop)) {
+        if (!timed_life(&stop)) {
             fprintf(stderr, "%s, %lu\n", stop.function, stop.error);
             return 1;
         }

@@ -121,9 +121,9 @@ static void an_accept_pends_though_a_connection_waits()
 
 static void refused_cancelled_and_wrong_connections()
 {
-    const SOCKET gone = bound();
-    sockaddr_in nowhere = name_of(gone);
-    CHECK(closesocket(gone) == 0);
+    // Nobody listens there, and nobody else gets the port.
+    const SOCKET deaf = bound();
+    sockaddr_in nowhere = name_of(deaf);
     const HANDLE port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, nullptr, 0, 0);
     const SOCKET s = stream();
     port_of(s, port);
@@ -143,6 +143,7 @@ static void refused_cancelled_and_wrong_connections()
         CHECK(!WSAGetOverlappedResult(s, &request, &bytes, FALSE, &flags) && WSAGetLastError() == WSAECONNREFUSED);
     } else
         CHECK(WSAGetLastError() == WSAECONNREFUSED);
+    CHECK(closesocket(deaf) == 0);
 
     const SOCKET from = listener(), accepted = stream();
     port_of(from, port, 1);

@@ -228,19 +228,24 @@ NDW_BITS(64, LONG64, 64)
 #undef NDW_BITS
 
 /* Single loads and stores. */
-#define NDW_ACCESS(suffix, type) \
-    NDW_INLINE type ReadAcquire##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_ACQUIRE); } \
-    NDW_INLINE type ReadNoFence##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); } \
-    NDW_INLINE type ReadRaw##suffix(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); } \
-    NDW_INLINE void WriteRelease##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); } \
-    NDW_INLINE void WriteNoFence##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); } \
-    NDW_INLINE void WriteRaw##suffix(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
-NDW_ACCESS(, LONG)
-NDW_ACCESS(16, SHORT)
-NDW_ACCESS(64, LONG64)
-NDW_ACCESS(ULong, ULONG)
-NDW_ACCESS(ULong64, ULONG64)
-NDW_ACCESS(Pointer, PVOID)
+#define NDW_ACCESS(kind, width, type)                                                                                          \
+    NDW_INLINE type Read##kind##Acquire##width(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_ACQUIRE); }   \
+    NDW_INLINE type Read##kind##NoFence##width(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); }   \
+    NDW_INLINE type Read##kind##Raw##width(type const volatile *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); }       \
+    NDW_INLINE void Write##kind##Release##width(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); } \
+    NDW_INLINE void Write##kind##NoFence##width(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); } \
+    NDW_INLINE void Write##kind##Raw##width(type volatile *to, type value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+NDW_ACCESS(, , LONG)
+NDW_ACCESS(, 8, CHAR)
+NDW_ACCESS(, 16, SHORT)
+NDW_ACCESS(, 64, LONG64)
+NDW_ACCESS(UChar, , UCHAR)
+NDW_ACCESS(UShort, , USHORT)
+NDW_ACCESS(ULong, , ULONG)
+NDW_ACCESS(ULong64, , ULONG64)
+NDW_ACCESS(LongPtr, , LONG_PTR)
+NDW_ACCESS(ULongPtr, , ULONG_PTR)
+NDW_ACCESS(Pointer, , PVOID)
 #undef NDW_ACCESS
 
 /* MSVC's names of the same intrinsics. */
@@ -273,12 +278,6 @@ NDW_ACCESS(Pointer, PVOID)
 #define InterlockedCompareExchangePointerAcquire InterlockedCompareExchangePointer
 #define InterlockedCompareExchangePointerRelease InterlockedCompareExchangePointer
 #define InterlockedCompareExchangePointerNoFence InterlockedCompareExchangePointer
-#define ReadPointerAcquire                 ReadAcquirePointer
-#define ReadPointerNoFence                 ReadNoFencePointer
-#define ReadPointerRaw                     ReadRawPointer
-#define WritePointerRelease                WriteReleasePointer
-#define WritePointerNoFence                WriteNoFencePointer
-#define WritePointerRaw                    WriteRawPointer
 #define _InterlockedIncrement64            InterlockedIncrement64
 #define _InterlockedDecrement64            InterlockedDecrement64
 #define _InterlockedExchangeAdd64          InterlockedExchangeAdd64

@@ -92,6 +92,13 @@ constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a <
 #define RtlFillMemory(destination, length, fill)   memset((destination), (fill), (length))
 #define RtlZeroMemory(destination, length)         memset((destination), 0, (length))
 #define RtlEqualMemory(a, b, length)               (!memcmp((a), (b), (length)))
+#define RtlUshortByteSwap(value)                   __builtin_bswap16(value)
+#define RtlUlongByteSwap(value)                    __builtin_bswap32(value)
+#define RtlUlonglongByteSwap(value)                __builtin_bswap64(value)
+#define RotateLeft32                               _rotl
+#define RotateRight32                              _rotr
+#define RotateLeft64                               _rotl64
+#define RotateRight64                              _rotr64
 #define SecureZeroMemory(destination, length)      explicit_bzero((destination), (length))
 #define RtlSecureZeroMemory(destination, length)   explicit_bzero((destination), (length))
 

@@ -282,6 +282,13 @@ NDW_INLINE unsigned ndw_rotr(unsigned value, int by)
 #ifndef _rotr
 #define _rotr(value, by) ndw_rotr((value), (by))
 #endif
+/* With -fms-extensions these are builtins of clang, which cannot be redeclared. */
+#if defined(__clang__)
+#if __has_builtin(_rotl64)
+#define NDW_BUILTIN_ROTATIONS 1
+#endif
+#endif
+#ifndef NDW_BUILTIN_ROTATIONS
 NDW_INLINE unsigned long long _rotl64(unsigned long long value, int by)
 {
     return value << (by & 63) | value >> (-by & 63);
@@ -290,5 +297,6 @@ NDW_INLINE unsigned long long _rotr64(unsigned long long value, int by)
 {
     return value >> (by & 63) | value << (-by & 63);
 }
+#endif
 
 #endif /* NDWIN_CRT_STDLIB_H */

@@ -228,11 +228,14 @@ impl File {
     /// request is still pending gets one.
     #[inline]
     pub(super) fn publish(&self, publish: impl FnOnce()) -> Option<&Binding> {
-        let unbound = (!self.is_bound()).then(|| self.sources.lock());
+        if let Some(port) = self.port.get() {
+            publish();
+            return Some(port);
+        }
+        // Held so that the file is not bound meanwhile.
+        let _sources = self.sources.lock();
         publish();
-        let port = self.port.get();
-        drop(unbound);
-        port
+        self.port.get()
     }
 
     /// The poller whose leader makes progress on this file: once it is bound, that of its port.

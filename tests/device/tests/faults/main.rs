@@ -126,11 +126,14 @@ fn connections_come_and_go_and_leave_nothing() {
     (0..20).for_each(|_| cycle(&mut random));
     let (begin, before) = (Instant::now(), holds());
     (0..cycles).for_each(|_| cycle(&mut random));
-    let after = holds();
-    println!(
-        "{cycles} connections in {:?}: descriptors, threads, pages {before:?}, then {after:?}",
-        begin.elapsed()
-    );
+    // The driver may close a connection's socket a little later.
+    let (elapsed, mut after) = (begin.elapsed(), holds());
+    let end = Instant::now() + Duration::from_secs(10);
+    while after[0] > before[0] && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+        after = holds();
+    }
+    println!("{cycles} connections in {elapsed:?}: descriptors, threads, pages {before:?}, then {after:?}");
     assert!(after[0] <= before[0] && after[1] <= before[1] + 2, "{before:?}, then {after:?}");
     // The allocator may grow a little. Leaked connections would take hundreds of KiB.
     assert!(after[2] < before[2] + 512, "{before:?}, then {after:?}");
