@@ -6,6 +6,8 @@
 
 #![cfg_attr(not(test), deny(clippy::multiple_unsafe_ops_per_block))]
 
+#[cfg(test)]
+mod alone;
 pub mod api;
 pub mod arguments;
 mod boundary;

@@ -28,9 +28,14 @@ impl Outstanding {
         Counted(self.clone())
     }
 
+    /// Whether all have completed.
+    pub fn is_none(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
     /// Waits until all have completed, which the caller has made sure of.
     pub fn wait_for_none(&self) {
-        let none = || self.0.load(Ordering::Acquire) == 0;
+        let none = || self.is_none();
         if none() {
             return;
         }

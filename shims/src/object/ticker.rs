@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) struct Ticker {
-    /// Runs on the alarm thread: it must be short.
+    /// Runs on the alarm thread, with the lock: it must be short, and neither set nor cancel the ticker.
     tick: Box<dyn Fn() + Send + Sync>,
     setting: Mutex<Setting>,
 }
@@ -60,11 +60,11 @@ impl Ticker {
             let next = when + setting.period * periods;
             self.arm(&mut setting, next);
         }
-        drop(setting);
+        // With the lock, so that it has ended when cancelling returns.
         (self.tick)();
     }
 
-    /// Cancels it, unless it has started; whether there was something to cancel.
+    /// Cancels it; whether there was something to cancel. A tick that has started has ended then.
     pub(crate) fn cancel(&self) -> bool {
         let alarm = {
             let mut setting = self.setting.lock();
@@ -82,5 +82,46 @@ impl Ticker {
 impl Drop for Ticker {
     fn drop(&mut self) {
         self.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sys::{is_asleep, thread_id};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Who cancels may free what a tick uses: the tick, which queues a callback, has ended by then.
+    #[test]
+    fn cancelling_waits_for_a_tick() {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let (may_end, ended) = (Mutex::new(may_end), Arc::new(AtomicBool::new(false)));
+        let says = ended.clone();
+        let ticker = Ticker::new(move || {
+            begun.send(()).unwrap();
+            may_end.lock().recv().unwrap();
+            says.store(true, Ordering::SeqCst);
+        });
+        assert!(ticker.set(Some(Instant::now()), Duration::ZERO));
+        has_begun.recv().unwrap();
+        thread::scope(|scope| {
+            let (number, numbered) = mpsc::channel();
+            let cancels = scope.spawn({
+                let (ticker, ended) = (&ticker, &ended);
+                move || {
+                    number.send(thread_id()).unwrap();
+                    (ticker.cancel(), ended.load(Ordering::SeqCst))
+                }
+            });
+            let number = numbered.recv().unwrap();
+            while !cancels.is_finished() && !is_asleep(number) {
+                thread::yield_now();
+            }
+            end.send(()).unwrap();
+            assert_eq!(cancels.join().unwrap(), (false, true));
+        });
     }
 }

@@ -1,8 +1,9 @@
 //! Waiting for an object or a time with a call in place of a blocked thread.
 
+use crate::io::Idle;
 use crate::io::alarm::{self, Alarm};
 use crate::io::signal::{Signal, Waiter};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -11,12 +12,16 @@ pub(crate) struct Watch {
     /// The argument is true after a time-out. Runs on the thread that sets the object or on the alarm thread: it must be short.
     call: Box<dyn Fn(bool) + Send + Sync>,
     state: Mutex<State>,
+    /// Notified when `over` changes.
+    ended: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     /// Changes each time it is set.
     number: u64,
+    /// The number of the last wait that has ended: its call has returned, or will not be made.
+    over: u64,
     pending: Option<Pending>,
 }
 
@@ -28,7 +33,7 @@ struct Pending {
 
 impl Watch {
     pub(crate) fn new(call: impl Fn(bool) + Send + Sync + 'static) -> Arc<Watch> {
-        Arc::new(Watch { call: Box::new(call), state: Mutex::default() })
+        Arc::new(Watch { call: Box::new(call), state: Mutex::default(), ended: Condvar::new() })
     }
 
     /// Waits for an object, in place of an earlier one, or until a time (`None`: never), and then makes the call once. It has the
@@ -47,7 +52,7 @@ impl Watch {
         let waiter = signal.watch(is_set);
         if waiter.is_claimed() {
             drop(state);
-            return (self.call)(false);
+            return self.make_call(number, false);
         }
         let late = {
             let (watch, signal, waiter) = (Arc::downgrade(self), signal.clone(), waiter.clone());
@@ -56,7 +61,7 @@ impl Watch {
                     && let Some(watch) = watch.upgrade()
                 {
                     drop(watch.take(number));
-                    (watch.call)(true);
+                    watch.make_call(number, true);
                 }
             }
         };
@@ -74,22 +79,102 @@ impl Watch {
         if let Some(alarm) = self.take(number).and_then(|pending| pending.alarm) {
             alarm::cancel(alarm);
         }
-        (self.call)(false);
+        self.make_call(number, false);
     }
 
-    /// Stops waiting; whether that was before the end. A call that has started may still be running.
+    fn make_call(&self, number: u64, timed_out: bool) {
+        (self.call)(timed_out);
+        self.end(number);
+    }
+
+    fn end(&self, number: u64) {
+        let mut state = self.state.lock();
+        state.over = state.over.max(number);
+        drop(state);
+        self.ended.notify_all();
+    }
+
+    /// Stops waiting; whether that was before the end. Otherwise the call has returned: what it has queued can be counted.
     pub(crate) fn cancel(&self) -> bool {
-        let Some(pending) = self.state.lock().pending.take() else { return false };
-        let cancelled = pending.signal.unwatch(&pending.waiter);
-        if let Some(alarm) = pending.alarm {
+        let (number, pending) = {
+            let mut state = self.state.lock();
+            (state.number, state.pending.take())
+        };
+        if pending.is_some_and(Pending::stop) {
+            self.end(number);
+            return true;
+        }
+        let mut state = self.state.lock();
+        if state.over < number {
+            let _idle = Idle::enter();
+            self.ended.wait_while(&mut state, |state| state.over < number);
+        }
+        false
+    }
+}
+
+impl Pending {
+    /// Whether that was before the end.
+    fn stop(self) -> bool {
+        let in_time = self.signal.unwatch(&self.waiter);
+        if let Some(alarm) = self.alarm {
             alarm::cancel(alarm);
         }
-        cancelled
+        in_time
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.cancel();
+        // Who makes the call holds a reference, so none is being made.
+        if let Some(pending) = self.state.get_mut().pending.take() {
+            pending.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sys::{is_asleep, thread_id};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Who cancels may free what the call uses: the call, which queues a callback, has ended by then.
+    #[test]
+    fn cancelling_waits_for_a_call_that_is_being_made() {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let (may_end, ended) = (Mutex::new(may_end), Arc::new(AtomicBool::new(false)));
+        let says = ended.clone();
+        let watch = Watch::new(move |_| {
+            begun.send(()).unwrap();
+            may_end.lock().recv().unwrap();
+            says.store(true, Ordering::SeqCst);
+        });
+        let signal = Signal::new(false, false);
+        watch.set(&signal, None);
+        thread::scope(|scope| {
+            scope.spawn(|| signal.set());
+            has_begun.recv().unwrap();
+            let (number, numbered) = mpsc::channel();
+            let cancels = scope.spawn({
+                let (watch, ended) = (&watch, &ended);
+                move || {
+                    number.send(thread_id()).unwrap();
+                    (watch.cancel(), ended.load(Ordering::SeqCst))
+                }
+            });
+            let number = numbered.recv().unwrap();
+            while !cancels.is_finished() && !is_asleep(number) {
+                thread::yield_now();
+            }
+            end.send(()).unwrap();
+            assert_eq!(cancels.join().unwrap(), (false, true));
+        });
+        signal.reset();
+        watch.set(&signal, None);
+        assert!(watch.cancel() && !watch.cancel());
     }
 }

@@ -244,7 +244,10 @@ pub unsafe extern "C" fn ndw_setsockopt(
                         tv_sec: (millis / 1000).into(),
                         tv_usec: (millis % 1000 * 1000).into(),
                     };
-                    return set(fd, level, option, time);
+                    set(fd, level, option, time)?;
+                    let socket = table::get(fd).map_err(|code| (libc::ENOTSOCK, code))?;
+                    socket.set_time_out(option == libc::SO_SNDTIMEO, millis);
+                    return Ok(());
                 }
                 _ => {}
             }
@@ -350,8 +353,12 @@ pub unsafe extern "C" fn ndw_getsockopt(
             value.put(&number.to_ne_bytes()[..1])?
         } else if socket_level && is_time(option) && room < size_of::<libc::timeval>() {
             let time = system::option::<libc::timeval>(fd, level, option).map_err(code)?;
-            let millis = time.tv_sec * 1000 + time.tv_usec / 1000;
-            value.put(&(millis as u32).to_ne_bytes())?
+            let rounded = (time.tv_sec * 1000 + time.tv_usec / 1000) as u32;
+            let millis = match table::known(fd) {
+                Some(socket) => socket.time_out(option == libc::SO_SNDTIMEO, rounded),
+                None => rounded,
+            };
+            value.put(&millis.to_ne_bytes())?
         } else if socket_level && option == libc::SO_LINGER && room < size_of::<libc::linger>() {
             let linger = system::option::<libc::linger>(fd, level, option).map_err(code)?;
             let [on, seconds] = [linger.l_onoff, linger.l_linger].map(|value| (value as u16).to_ne_bytes());

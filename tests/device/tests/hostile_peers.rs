@@ -7,11 +7,12 @@ mod raw;
 
 use ndcompat::Status;
 use ndcompat::verbs::bindings::*;
-use ndcompat::verbs::{EventChannel, EventKind, SockAddr, Transport};
+use ndcompat::verbs::{EventChannel, EventKind, Id, LocalAddress, SockAddr, Transport};
 use raw::{Endpoint, expect, local, next_event, resolve};
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::client::{BYTES, Client, Ov, TIME_LIMIT, listen_on, open};
 use support::com::{Com, Listener};
@@ -59,6 +60,24 @@ fn told(said: &[u8]) -> (u64, u32) {
     (u64::from_ne_bytes(address), u32::from_be_bytes(token))
 }
 
+/// Asks for a connection. Another port is tried if TCP has the chosen one in TIME_WAIT.
+fn ask(
+    local: &LocalAddress,
+    channel: &Arc<EventChannel>,
+    end: &Endpoint,
+    server: SockAddr,
+    data: &[u8],
+) -> io::Result<Id> {
+    loop {
+        let id = resolve(local, channel, server);
+        match id.connect(end.param(data)) {
+            Ok(()) => return Ok(id),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// The peer, in its own process.
 fn peer(role: &str, server: SockAddr) {
     let local = local();
@@ -84,9 +103,8 @@ fn peer(role: &str, server: SockAddr) {
         let asked: Vec<_> = (0..FLOOD)
             .map(|_| {
                 let channel = EventChannel::create(local.context.library()).unwrap();
-                let id = resolve(&local, &channel, server);
                 let end = Endpoint::new(&local);
-                id.connect(end.param(b"flood")).unwrap();
+                let id = ask(&local, &channel, &end, server, b"flood").unwrap();
                 (id, end, channel)
             })
             .collect();
@@ -94,15 +112,15 @@ fn peer(role: &str, server: SockAddr) {
         std::mem::forget(asked);
         vanish();
     }
-    let id = resolve(&local, &channel, server);
     let end = Endpoint::new(&local);
     if role == "vanishes before it asks" {
+        let _id = resolve(&local, &channel, server);
         vanish();
     }
-    if id.connect(end.param(&data)).is_err() {
-        // More than this transport allows.
+    let Ok(id) = ask(&local, &channel, &end, server, &data) else {
+        assert_eq!(role, "says as much as it can", "more than this transport allows");
         return;
-    }
+    };
     if role == "vanishes when it has asked" {
         vanish();
     }

@@ -88,12 +88,14 @@ fn an_accept_may_be_late() {
         active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
         assert_eq!(request.wait(), Status::SUCCESS);
         std::thread::sleep(Duration::from_secs(12));
+        // siw's timer may be late.
+        if is_siw() {
+            assert_eq!(connect.wait(), Status::IO_TIMEOUT);
+            std::thread::sleep(Duration::from_secs(3));
+        }
         passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
         if is_siw() {
-            return assert_eq!(
-                (accept.wait(), connect.wait()),
-                (Status::CONNECTION_ABORTED, Status::IO_TIMEOUT)
-            );
+            return assert_eq!(accept.wait(), Status::CONNECTION_ABORTED);
         }
         assert_eq!(connect.wait(), Status::SUCCESS);
         active.connector.complete_connect(complete.ov()).unwrap();
@@ -120,7 +122,8 @@ fn a_late_accept_of_a_peer_that_has_cancelled_fails() {
         assert_eq!(request.wait(), Status::SUCCESS);
         active.connector.cancel();
         assert_eq!(connect.wait(), Status::CANCELED);
-        std::thread::sleep(Duration::from_secs(12));
+        // siw's peer gives up after 10 s.
+        std::thread::sleep(Duration::from_secs(20));
         let begun = passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov());
         let status = begun.err().unwrap_or_else(|| accept.wait());
         assert_eq!(status, Status::CONNECTION_ABORTED);

@@ -5,7 +5,7 @@ use ndcompat::types::{RegionFlags, RequestFlags};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::client::{BYTES, Client, Ov, connected, file, listen_on, open};
 use support::com::{Com, CompletionQueue, MemoryRegion, create};
 use support::library::{BindIoCompletionCallback, CancelIoEx, CloseHandle, Port, SetEvent, event, take};
@@ -71,8 +71,17 @@ fn overlapped_calls_return_pending_and_complete_once() {
     }
 }
 
+/// How long `Disconnect` waits for the peer's answer, less a little.
+const DISCONNECT_WAIT: Duration = Duration::from_millis(400);
+
 #[test]
 fn register_deregister_and_disconnect_are_done_when_they_return() {
+    // The peer's answer may come late on a busy machine.
+    assert!((0..5).any(|_| are_done_when_they_return()));
+}
+
+/// False if the peer's answer came late.
+fn are_done_when_they_return() -> bool {
     let (active, passive) = connected();
     let set = event(false);
     let mut ov = Ov::with(set);
@@ -87,7 +96,13 @@ fn register_deregister_and_disconnect_are_done_when_they_return() {
         assert!(ov.internal() == Status::SUCCESS && take(set), "Register");
         assert_eq!(region.deregister(ov.ptr()), Status::PENDING);
         assert!(ov.internal() == Status::SUCCESS && take(set), "Deregister");
+        let begun = Instant::now();
         assert_eq!(active.disconnect(&mut ov), Status::PENDING);
+        if ov.internal() == Status::PENDING && begun.elapsed() > DISCONNECT_WAIT {
+            assert_eq!(ov.wait(&active.connector), Status::SUCCESS);
+            CloseHandle(set);
+            return false;
+        }
         assert!(ov.internal() == Status::SUCCESS && take(set), "Disconnect");
         CloseHandle(set);
         // As if it had been freed and reused.
@@ -97,6 +112,7 @@ fn register_deregister_and_disconnect_are_done_when_they_return() {
     // For a while, in which nothing must happen.
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(ov.internal(), Status(0x5A5A_5A5A));
+    true
 }
 
 #[test]

@@ -67,6 +67,11 @@ unsafe extern "C" fn callback(_status: u32, _bytes: u32, ov: *mut Overlapped) {
 }
 
 impl Watched {
+    /// How long ago it was made.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// A request on this file that has not been started.
     pub fn new(method: &'static str, file: RawHandle, way: Way) -> Arc<Watched> {
         let event = match way {

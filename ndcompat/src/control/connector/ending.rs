@@ -96,7 +96,11 @@ impl Connector {
             self.handle(Cause::Event(ended.kind), Some(ended));
             drop(id);
         }
-        win32::io::wait_for(self.file(), ov, DISCONNECT_WAIT, || self.lock().phase != Phase::Disconnecting);
+        // Another thread may end the connection: it changes the phase first, and completes the requests without the lock. With
+        // the connection all of the connector's requests end, this one last.
+        win32::io::wait_for(self.file(), ov, DISCONNECT_WAIT, || {
+            self.lock().phase != Phase::Disconnecting && self.requests.is_none()
+        });
         Ok(())
     }
 }

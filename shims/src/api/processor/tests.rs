@@ -10,10 +10,14 @@ use crate::arguments::{In, InOut, Out, Text};
 use crate::object::RawHandle;
 use crate::processor::topology::topology;
 use crate::processor::{current, mask_of, priority};
+use parking_lot::Mutex;
 use std::ptr::{null, null_mut};
 
 const ME: RawHandle = RawHandle(usize::MAX - 1);
 const PROCESS: RawHandle = RawHandle::INVALID;
+
+/// Held while a test changes where threads run: a process's mask is that of all its threads.
+static AFFINITY: Mutex<()> = Mutex::new(());
 
 /// Runs a test on a thread of its own, which may change where it runs.
 fn on_a_thread(test: impl FnOnce() + Send) {
@@ -28,6 +32,7 @@ fn thread_affinity() -> GroupAffinity {
 
 #[test]
 fn a_thread_runs_where_its_mask_says() {
+    let _affinity = AFFINITY.lock();
     on_a_thread(|| {
         let all = thread_affinity();
         for bit in (0..64).filter(|bit| all.mask >> bit & 1 != 0) {
@@ -47,6 +52,7 @@ fn a_thread_runs_where_its_mask_says() {
 
 #[test]
 fn masks_must_name_processors_that_are_there() {
+    let _affinity = AFFINITY.lock();
     on_a_thread(|| {
         let all = thread_affinity();
         for mask in
@@ -74,6 +80,7 @@ fn masks_must_name_processors_that_are_there() {
 
 #[test]
 fn the_mask_of_the_process_is_within_the_systems() {
+    let _affinity = AFFINITY.lock();
     let (mut process, mut system) = (0, 0);
     assert_eq!(ndw_GetProcessAffinityMask(PROCESS, Out::from(&mut process), Out::from(&mut system)), 1);
     assert_eq!(

@@ -28,9 +28,12 @@ const INFINITE: u32 = u32::MAX;
 /// Long, but not for ever: a test that fails should end.
 const LONG: u32 = 20_000;
 
-/// Waits until the kernel has the thread, by its number, neither running nor ready to run: it waits, as the test wants.
+/// Waits until the kernel has the thread, by its number, neither running nor ready to run for a while: it waits, as the test wants,
+/// and not for a page or a lock.
 fn until_asleep(thread: u32) {
-    while !crate::io::sys::is_asleep(thread) {
+    let mut looks = 0;
+    while looks < 20 {
+        looks = if crate::io::sys::is_asleep(thread) { looks + 1 } else { 0 };
         std::thread::yield_now();
     }
 }

@@ -82,9 +82,13 @@ fn a_pool_runs_no_more_at_a_time_than_it_may_and_the_rest_can_be_cancelled() {
     ndw_SetThreadpoolThreadMaximum(pool, 3);
     assert_eq!([wait(calls.called, LONG), wait(calls.called, 20)], [0, WAIT_TIMEOUT]);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| ndw_WaitForThreadpoolWorkCallbacks(work, 1));
-        // When no more than three are left of the six, the others are cancelled.
-        while !waiter.is_finished() && wait(calls.called, 5) == 0 {}
+        let (number, numbered) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            number.send(thread_id()).unwrap();
+            ndw_WaitForThreadpoolWorkCallbacks(work, 1);
+        });
+        // It has cancelled what has not begun, and waits for the rest.
+        until_asleep(numbered.recv().unwrap());
         ndw_SetEvent(calls.go_on);
     });
     assert_eq!(calls.log().len(), 3);

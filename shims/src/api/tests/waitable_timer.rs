@@ -32,7 +32,6 @@ fn a_timer_goes_off_no_earlier_than_it_is_due() {
     for due in [|| -20 * MILLISECOND, || now() + 20 * MILLISECOND] {
         let begun = Instant::now();
         assert_eq!(set(timer, due(), 0), 0);
-        assert_eq!(wait(timer, 0), WAIT_TIMEOUT);
         assert_eq!(wait(timer, LONG), 0);
         // Two clocks: the time of day may be set a little meanwhile.
         assert!(begun.elapsed() >= Duration::from_millis(19));
@@ -74,8 +73,13 @@ fn a_period_sets_a_timer_again_and_again_until_it_is_cancelled() {
 #[test]
 fn a_cancelled_timer_does_not_go_off() {
     let timer = timer(true);
-    assert_eq!(set(timer, -20 * MILLISECOND, 0), 0);
-    assert_eq!([ndw_CancelWaitableTimer(timer), ndw_CancelWaitableTimer(timer)], [1, 1]);
+    // It may be due before it is cancelled, if this thread is stopped.
+    while {
+        let set_at = Instant::now();
+        assert_eq!(set(timer, -20 * MILLISECOND, 0), 0);
+        assert_eq!([ndw_CancelWaitableTimer(timer), ndw_CancelWaitableTimer(timer)], [1, 1]);
+        set_at.elapsed() >= Duration::from_millis(20)
+    } {}
     assert_eq!(wait(timer, 60), WAIT_TIMEOUT);
     close(timer);
 }

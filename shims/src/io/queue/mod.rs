@@ -283,6 +283,7 @@ impl Queue {
                 Some(Reason::Watching) => continue,
                 Some(Reason::Answered | Reason::Apc) | None => {}
             }
+            let asleep = if watching && ended.is_none() { self.running_asleep() } else { Vec::new() };
             let mut state = self.state.lock();
             if me.has_own_packet.take() {
                 return Ok(me.own_packet.get());
@@ -303,7 +304,7 @@ impl Queue {
                 state.watched = false;
                 waiter.watching.store(false, Ordering::Release);
             } else if watching {
-                state.running.iter_mut().for_each(|runner| runner.asleep |= is_asleep(runner.thread));
+                state.running.iter_mut().for_each(|runner| runner.asleep |= asleep.contains(&runner.thread));
                 if state.may_run(self.limit)
                     && let Some(packet) = state.pop()
                 {
@@ -313,6 +314,13 @@ impl Queue {
                 }
             }
         }
+    }
+
+    /// The threads that count as running and sleep. The kernel is asked without the lock, in which a thread that has finished a packet
+    /// would sleep.
+    fn running_asleep(&self) -> Vec<u32> {
+        let running: Vec<u32> = self.state.lock().running.iter().map(|runner| runner.thread).collect();
+        running.into_iter().filter(|&thread| is_asleep(thread)).collect()
     }
 
     /// Ends all waits: the last handle was closed.

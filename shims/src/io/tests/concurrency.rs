@@ -114,7 +114,7 @@ fn a_thread_that_waits_elsewhere_makes_room_for_another() {
 
 #[test]
 fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
-    const MORE: usize = 500;
+    const MORE: usize = 3000;
     let port = port(1);
     let (blocked, release) = mpsc::channel();
     let first = std::thread::spawn(move || {
@@ -132,7 +132,7 @@ fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
     until(|| waiting(port) == 1);
     (0..MORE).for_each(|_| post(port, 0, 2));
     // It took a while to find out, but only once.
-    assert!(second.join().unwrap() < Duration::from_secs(2));
+    assert!(second.join().unwrap() < Duration::from_secs(15));
     blocked.send(()).unwrap();
     first.join().unwrap();
     close(port);

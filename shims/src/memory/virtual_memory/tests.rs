@@ -42,7 +42,15 @@ fn large_pages_are_there_if_the_system_keeps_some() {
     }
 }
 
+/// What is freed can be anybody's at once.
 #[test]
+fn regions_are_free_afterwards() {
+    crate::alone::run("memory::virtual_memory::tests::reserve_commit_decommit_release");
+    crate::alone::run("memory::virtual_memory::tests::reserving_at_an_address_rounds_it_down");
+}
+
+#[test]
+#[ignore = "uses what is freed; the test above runs it"]
 fn reserve_commit_decommit_release() {
     let base = ndw_VirtualAlloc(0, 10 * PAGE, MEM_RESERVE, PAGE_NOACCESS) as usize;
     assert!(base != 0 && base.is_multiple_of(ALLOCATION_GRANULARITY));
@@ -71,6 +79,7 @@ fn reserve_commit_decommit_release() {
 }
 
 #[test]
+#[ignore = "uses what is freed; the test above runs it"]
 fn reserving_at_an_address_rounds_it_down() {
     let base = ndw_VirtualAlloc(0, 0x4_0000, MEM_RESERVE, PAGE_READONLY) as usize;
     // SAFETY: a region of this test's own, whose pages are never used.

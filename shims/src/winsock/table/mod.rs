@@ -30,6 +30,8 @@ pub(crate) struct Known {
     marks: AtomicU32,
     /// An errno taken from the socket by SO_ERROR that the program has not asked for yet.
     pub(in crate::winsock) error: AtomicI32,
+    /// The time-outs for receiving and sending that were set, in milliseconds: the kernel rounds them up to its ticks.
+    time_outs: [AtomicU32; 2],
     connected: Mutex<Option<Instant>>,
     /// Connections that a condition of `WSAAccept` has put off.
     pub(in crate::winsock) deferred: Mutex<VecDeque<OwnedFd>>,
@@ -47,6 +49,9 @@ pub(in crate::winsock) const RECEIVING_SHUT: u32 = 8;
 pub(in crate::winsock) const EXCLUSIVE: u32 = 16;
 /// `DisconnectEx` has made it reusable.
 pub(in crate::winsock) const REUSED: u32 = 32;
+
+/// The kernel's longest tick, in milliseconds.
+const LONGEST_TICK: u32 = 10;
 
 const CHUNK: usize = 1 << 10;
 type Chunk = [Mutex<Option<Arc<Known>>>; CHUNK];
@@ -111,6 +116,7 @@ pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
             addresses: OnceLock::new(),
             marks: AtomicU32::new(0),
             error: AtomicI32::new(0),
+            time_outs: Default::default(),
             connected: Mutex::default(),
             deferred: Mutex::default(),
         });
@@ -181,6 +187,18 @@ impl Known {
 
     pub(in crate::winsock) fn unmark(&self, marks: u32) {
         self.marks.fetch_and(!marks, Ordering::Relaxed);
+    }
+
+    /// Notes a time-out that was set.
+    pub(in crate::winsock) fn set_time_out(&self, sending: bool, millis: u32) {
+        self.time_outs[usize::from(sending)].store(millis, Ordering::Relaxed);
+    }
+
+    /// The time-out that was set and became `rounded`; itself if none was.
+    pub(in crate::winsock) fn time_out(&self, sending: bool, rounded: u32) -> u32 {
+        let set = self.time_outs[usize::from(sending)].load(Ordering::Relaxed);
+        let is_of = |more| set != 0 && more < LONGEST_TICK;
+        if rounded.checked_sub(set).is_some_and(is_of) { set } else { rounded }
     }
 
     /// The descriptor has another socket now, or this one is connected.

@@ -76,9 +76,12 @@ impl Program<'_> {
         // SAFETY: the OVERLAPPED lives.
         let status = unsafe { self.own.completion_queue.get_overlapped_result(self.ov.ptr(), 0) };
         let fresh = self.queued > self.announced;
-        if status == Status::PENDING {
-            return !fresh;
-        }
+        // The library's own thread may be about to complete it.
+        let status = match status {
+            Status::PENDING if fresh => self.ov.wait(&self.own.completion_queue),
+            Status::PENDING => return true,
+            status => status,
+        };
         self.pending = false;
         self.announced = self.queued;
         if !fresh {

@@ -1,0 +1,15 @@
+//! Tests that need a process of their own, as what they look at belongs to the whole process.
+
+use std::process::Command;
+
+/// Runs an ignored test of this program, with no other beside it, on the first thread of a new process.
+pub(crate) fn run(test: &str) {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", "--ignored", "--test-threads=1", test]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
