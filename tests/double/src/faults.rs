@@ -3,7 +3,8 @@
 use ndcompat::verbs::bindings::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The queue of a queue pair that a completion belongs to.
@@ -29,6 +30,7 @@ pub struct CmEvent {
 enum Fault {
     Call(&'static str, i32),
     Stall(&'static str, Duration),
+    Hold(&'static str, Arc<Mutex<Receiver<()>>>),
     Completion(Side, ibv_wc_status),
     Event(rdma_cm_event_type, Option<CmEvent>),
 }
@@ -70,6 +72,14 @@ pub fn fail(name: &'static str, errno: i32) {
 /// The next call of the C function `name` takes this long.
 pub fn stall(name: &'static str, time: Duration) {
     add(Fault::Stall(name, time));
+}
+
+/// The next call of the C function `name` waits until what is returned is dropped.
+#[must_use]
+pub fn hold(name: &'static str) -> Sender<()> {
+    let (held, waits) = channel();
+    add(Fault::Hold(name, Arc::new(Mutex::new(waits))));
+    held
 }
 
 /// The next request that completes on `side` has this `status` (`IBV_WC_*`), which puts its queue pair in the error state.
@@ -200,6 +210,14 @@ pub(crate) fn stalled(name: &str) {
     });
     if let Some(time) = time {
         std::thread::sleep(time);
+    }
+    let held = take(|fault| match fault {
+        Fault::Hold(function, waits) if *function == name => Some(waits.clone()),
+        _ => None,
+    });
+    if let Some(waits) = held {
+        // Fails once the other end is dropped.
+        let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
     }
 }
 

@@ -3,7 +3,7 @@
 //! It exports the functions of those two that the library uses, and behaves like soft-RoCE with one port: queue pairs of one
 //! process reach each other, requests complete within the call that posts them, connections follow the rules of the InfiniBand
 //! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
-//! device of the same kind ([`add_second`]). It injects faults when told to ([`fail`], [`stall`], [`complete_with`],
+//! device of the same kind ([`add_second`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
 //! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]), or
 //! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
 //!
@@ -31,7 +31,7 @@ pub use device::{
 };
 pub use faults::{
     Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,
-    forget_all, pending, refuse_doorbell, replace_event, stall,
+    forget_all, hold, pending, refuse_doorbell, replace_event, stall,
 };
 pub use null::complete_at_once;
 pub use queue_pair::complete_reads;

@@ -1,6 +1,6 @@
 //! Registrations of large memory, which continue after the call.
 
-use double::{fail, pending, stall, turn};
+use double::{fail, hold, pending, stall, turn};
 use ndcompat::Status;
 use ndcompat::types::RegionFlags;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use support::com::{Com, MemoryRegion, create};
 
 /// From this size on a worker thread registers.
 const LARGE: usize = 64 << 20;
-/// The duration of a registration.
+/// How long nothing must happen.
 const WHILE: Duration = Duration::from_millis(500);
 
 fn region(client: &Client) -> Com<MemoryRegion> {
@@ -41,7 +41,7 @@ fn much_memory_is_registered_after_the_call() {
     let _turn = turn();
     let client = Client::new();
     let (region, mut ov, mut other) = (region(&client), Ov::new(), Ov::new());
-    stall("ibv_reg_mr", WHILE);
+    let held = hold("ibv_reg_mr");
     assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
     assert_eq!(
         (ov.internal(), token(&region)),
@@ -51,6 +51,7 @@ fn much_memory_is_registered_after_the_call() {
     assert_eq!(register(&region, 4096, &mut other), Status::INVALID_DEVICE_STATE);
     // SAFETY: refused, so nothing is pending on it.
     assert_eq!(unsafe { region.deregister(other.ptr()) }, Status::INVALID_DEVICE_STATE);
+    drop(held);
     assert_eq!(ov.wait(&region), Status::SUCCESS);
     assert_ne!(token(&region), 0);
     // SAFETY: waited for.
@@ -86,14 +87,18 @@ fn a_registration_is_cancelled() {
     let _turn = turn();
     let client = Client::new();
     let (region, mut ov, mut next) = (region(&client), Ov::new(), Ov::new());
-    stall("ibv_reg_mr", WHILE);
+    let held = hold("ibv_reg_mr");
     assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
+    while pending() > 0 {
+        std::thread::yield_now();
+    }
     // SAFETY: takes no pointers.
     assert_eq!(unsafe { region.cancel_overlapped_requests() }, Status::SUCCESS);
     assert_eq!((ov.internal(), token(&region)), (Status::CANCELED, 0));
     assert_eq!(register(&region, 4096, &mut next), Status::PENDING);
     let second = token(&region);
     assert_eq!(next.internal(), Status::SUCCESS);
+    drop(held);
     settled();
     assert_eq!(token(&region), second, "what was cancelled took effect");
 }
@@ -103,9 +108,10 @@ fn a_region_is_released_while_it_registers() {
     let _turn = turn();
     let client = Client::new();
     let (region, mut ov) = (region(&client), Ov::new());
-    stall("ibv_reg_mr", WHILE);
+    let held = hold("ibv_reg_mr");
     assert_eq!(register(&region, LARGE, &mut ov), Status::PENDING);
     assert_eq!(region.release(), 0);
     assert_eq!(ov.internal(), Status::CANCELED);
+    drop(held);
     settled();
 }

@@ -1,6 +1,6 @@
 //! Statuses that need a failure of the connection manager.
 
-use double::{CmEvent, fail, pending, raise_event, replace_event, stall, turn};
+use double::{CmEvent, fail, hold, pending, raise_event, replace_event, stall, turn};
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
@@ -145,8 +145,8 @@ fn an_event_of_a_cancelled_attempt_is_not_taken_for_one_of_the_next() {
     assert_eq!(client.bind(), Status::SUCCESS);
     let (mut first, mut second) = (Ov::new(), Ov::new());
     replace_event(RDMA_CM_EVENT_ADDR_RESOLVED, Some(event(RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT)));
-    // The thread that has taken the event is delayed.
-    stall("rdma_ack_cm_event", Duration::from_millis(500));
+    // The thread that has taken the event is held.
+    let held = hold("rdma_ack_cm_event");
     assert_eq!(client.connect(at, b"", &mut first), Status::PENDING);
     let deadline = Instant::now() + TIME_LIMIT;
     while pending() > 0 {
@@ -164,6 +164,7 @@ fn an_event_of_a_cancelled_attempt_is_not_taken_for_one_of_the_next() {
         }
         assert_eq!(first.internal(), Status::CANCELED);
         assert_eq!(client.connect(at, b"", &mut second), Status::PENDING);
+        drop(held);
     });
     // There is no answer to this one, so it must end by cancellation and not by the failure of the first.
     let mut request = Ov::new();
