@@ -14,6 +14,18 @@ static const int Code = 42;
 // ---------------------------------------------------------------------------------------------------------------------
 // Processes that end
 
+// Lets no signal be ignored or blocked, as whoever has started the tests may have done: exec keeps that.
+static void forget_signals()
+{
+    sigset_t none;
+    sigemptyset(&none);
+    CHECK(pthread_sigmask(SIG_SETMASK, &none, nullptr) == 0);
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    for (int number = 1; number < SIGRTMAX; number++)
+        sigaction(number, &usual, nullptr); // fails for those that cannot be changed
+}
+
 // Runs `body` in a process of its own, made anew by exec, so that nothing is inherited; its status must be `Code`.
 static void in_a_process(const char* name)
 {
@@ -21,6 +33,7 @@ static void in_a_process(const char* name)
     const pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
+        forget_signals();
         execl("/proc/self/exe", "process_ends", name, nullptr);
         _exit(1);
     }
