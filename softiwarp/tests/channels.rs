@@ -109,20 +109,22 @@ fn who_waits_for_a_channel_that_is_destroyed_waits_on() {
     // SAFETY: the objects live, and are destroyed once; what the waiting thread has is the device's own.
     unsafe {
         let channel = AtomicPtr::new(rdma_create_event_channel());
-        let shared: &'static _ =
-            Box::leak(Box::new((channel, AtomicBool::new(false), AtomicBool::new(false))));
-        let (channel, waits, returned) = shared;
+        let (channel, returned): &'static _ = Box::leak(Box::new((channel, AtomicBool::new(false))));
+        let (tell, told) = std::sync::mpsc::channel();
         // It stays until the process ends.
         thread::spawn(move || {
             let mut event = ptr::null_mut();
-            waits.store(true, Ordering::Release);
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
             rdma_get_cm_event(channel.load(Ordering::Acquire), &raw mut event);
             returned.store(true, Ordering::Release);
         });
-        while !waits.load(Ordering::Acquire) {
-            thread::yield_now();
+        // It sleeps for a while, so it waits there, and for no page or lock.
+        let stat = std::path::Path::new("/proc").join(told.recv().unwrap()).join("stat");
+        let mut looks = 0;
+        while looks < 50 {
+            looks = if std::fs::read_to_string(&stat).unwrap().contains(") S ") { looks + 1 } else { 0 };
+            thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_millis(50)); // that it has called cannot be seen
         rdma_destroy_event_channel(channel.load(Ordering::Acquire));
         // Something moves: who waits wakes up.
         assert_eq!(ask(listener_that_refuses()), libc::ECONNREFUSED);

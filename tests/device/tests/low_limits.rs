@@ -48,6 +48,11 @@ async fn both<A, B>(
 
 /// Opens the device, connects, sends a message, writes into memory, disconnects.
 fn life() -> ndcompat::Result<()> {
+    life_with_patience(LIMIT)
+}
+
+/// The same. Gives up if there is neither a connection nor a failure for so long.
+fn life_with_patience(patience: Duration) -> ndcompat::Result<()> {
     let at = SocketAddr::new(std::env::var("NDCOMPAT_ADDR").expect("an address").parse().unwrap(), 0);
     let session = Session::new(&Provider::open(at)?)?;
     let within = |begin: Instant| assert!(begin.elapsed() < LIMIT, "it takes {:?}", begin.elapsed());
@@ -59,8 +64,6 @@ fn life() -> ndcompat::Result<()> {
     let memory = session.shared_memory(4096, RegionFlags::ALLOW_REMOTE_WRITE)?;
     let accepting = async { acceptor.request().await?.accept(other, Offer::default()).await };
     let connecting = async { Ok(session.connect(pair, to, Offer::default()).await?) };
-    // An end of the emulator that may have no more descriptors leaves its peer waiting, until the program gives up.
-    let patience = if support::is_emulator() { LIMIT / 10 } else { LIMIT };
     let connected = session.wait_for(patience, both(connecting, accepting));
     assert!(connected.is_some() || support::is_emulator(), "neither a connection nor a failure");
     let (client, _server) = connected.unwrap_or(Err(Status::IO_TIMEOUT))?;
@@ -96,7 +99,8 @@ fn rising(name: &str, mut raise: impl FnMut(u64)) {
     for step in 0..STEPS {
         raise(step);
         let begin = Instant::now();
-        match life() {
+        // An end of the emulator that may have no more descriptors leaves its peer waiting, until the program gives up.
+        match life_with_patience(if support::is_emulator() { LIMIT / 10 } else { LIMIT }) {
             Ok(()) => {
                 println!("{name}: {step} steps failed, with {seen:?}");
                 return;

@@ -45,12 +45,12 @@ fn overlapped_calls_return_pending_and_complete_once() {
         assert_eq!(request, Status::PENDING);
         let mut connect = Ov::new();
         assert_eq!(active.connect(at, b"", &mut connect), Status::PENDING);
-        assert_eq!(other.packet(10_000).map(|(key, _)| key), Some(2), "GetConnectionRequest");
+        assert_eq!(other.packet(60_000).map(|(key, _)| key), Some(2), "GetConnectionRequest");
         let mut accept = Ov::new();
         assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
         assert_eq!(connect.wait(&active.connector), Status::SUCCESS);
         assert_eq!(active.connector.complete_connect(ov("CompleteConnect")), Status::PENDING);
-        assert_eq!(other.packet(10_000), Some((2, accept.ptr())), "Accept");
+        assert_eq!(other.packet(60_000), Some((2, accept.ptr())), "Accept");
         assert_eq!(passive.connector.notify_disconnect(ov("NotifyDisconnect")), Status::PENDING);
         assert_eq!(passive.receive(1, 64), Status::SUCCESS);
         assert_eq!(active.send(1, 64, RequestFlags::empty()), Status::SUCCESS);
@@ -61,12 +61,12 @@ fn overlapped_calls_return_pending_and_complete_once() {
             ["Register", "Notify", "CompleteConnect", "Disconnect", "Deregister"].map(&mut ov).into();
         expected.push(connect.ptr());
         while !expected.is_empty() {
-            let (key, packet) = port.packet(10_000).expect("a packet for each");
+            let (key, packet) = port.packet(60_000).expect("a packet for each");
             assert_eq!(key, 1);
             let at = expected.iter().position(|&ov| ov == packet).expect("once each, and none for a failure");
             expected.swap_remove(at);
         }
-        assert_eq!(other.packet(10_000), Some((2, ov("NotifyDisconnect"))));
+        assert_eq!(other.packet(60_000), Some((2, ov("NotifyDisconnect"))));
         assert_eq!((port.packet(100), other.packet(0)), (None, None));
     }
 }

@@ -414,7 +414,8 @@ impl Pair {
     pub fn notify(&self, at: usize, queue: usize, kind: NotifyType) {
         let Some(queue) = self.ends()[at].queues.get(queue) else { return };
         let request = queue.notify(kind, &self.completed);
-        if kind != NotifyType::Any {
+        // Of results that threads take at once it is not known which came before.
+        if kind != NotifyType::Any || queue.free_polling {
             return;
         }
         while queue.poll() > 0 {}
@@ -481,6 +482,10 @@ impl Pair {
                     "end {at}: {left} requests are not reported, first {first:?}"
                 );
                 if polled == 0 {
+                    // Another thread may have asked for its end just before that was noticed: its requests stay until then.
+                    if end.awaits_disconnect.load(Ordering::Acquire) {
+                        end.flush();
+                    }
                     std::thread::sleep(Duration::from_micros(200));
                 }
             }
