@@ -6,6 +6,7 @@
 mod background;
 mod backlog;
 mod batching;
+mod checks;
 mod connection;
 mod link;
 mod listener;

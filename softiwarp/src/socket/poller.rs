@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use rustix::event::epoll;
 
 use super::batching::Batches;
+use super::checks::Checks;
 use super::timer::Timer;
 use crate::completion::CompletionQueue;
 
@@ -90,8 +91,7 @@ pub struct Poller {
     /// When `takeover` was set: nanoseconds from `begin` on.
     noted: AtomicU64,
     removed: AtomicBool,
-    checking: Mutex<()>,
-    unchecked: AtomicBool,
+    checks: Checks,
 }
 
 impl Poller {
@@ -113,8 +113,7 @@ impl Poller {
             delay: AtomicU64::new(TAKEOVER_DELAY),
             noted: AtomicU64::new(0),
             removed: AtomicBool::new(false),
-            checking: Mutex::new(()),
-            unchecked: AtomicBool::new(false),
+            checks: Checks::new(),
         });
         epoll::add(&poller.epoll, &poller.timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
         Ok(poller)
@@ -219,16 +218,8 @@ impl Poller {
 
     /// Ends all connections whose completion queue has overflowed.
     pub(super) fn check(&self) {
-        self.unchecked.store(true, Ordering::SeqCst);
-        // Ending a connection may overflow the next queue, which calls this again: the loop handles that.
-        while self.unchecked.load(Ordering::SeqCst) {
-            let Some(_checking) = self.checking.try_lock() else { return };
-            while self.unchecked.swap(false, Ordering::SeqCst) {
-                for entry in self.all() {
-                    entry.check();
-                }
-            }
-        }
+        // Ending a connection may overflow the next queue, which asks again.
+        self.checks.ask(|| self.all().iter().for_each(|entry| entry.check()));
     }
 
     fn all(&self) -> Vec<Arc<dyn Pollable>> {

@@ -1,4 +1,4 @@
-//! The synchronisation primitives of [`batching`](super::batching), in one place so that its model can substitute others.
+//! The synchronisation primitives of [`batching`](super::batching) and [`checks`](super::checks), in one place so that their model can substitute others.
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 

@@ -1,39 +1,24 @@
 //! Event queues, each with a descriptor that a program may wait for.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 
 use super::errno;
+use super::events::EventQueue;
+use super::sync::Signal;
 use crate::socket::Poller;
 
-thread_local! {
-    /// The queue for which this thread drives the device, and from which it takes an event afterwards.
-    static DRIVES_FOR: Cell<*const ()> = const { Cell::new(ptr::null()) };
-}
-
-struct Events<T> {
-    queue: VecDeque<T>,
-    /// The signal is readable.
-    signaled: bool,
-    /// An event was added without a signal, by the thread that will take one.
-    silent: bool,
-}
-
-/// An event queue.
+/// An event queue and its descriptor.
 pub(super) struct Inbox<T> {
-    events: Mutex<Events<T>>,
-    /// An eventfd that is readable while there are events, except those that a thread adds while it drives the device for this
-    /// queue, until it has taken one. It is in blocking mode, but is read only while it is readable.
-    signal: OwnedFd,
+    events: EventQueue<T>,
+    /// Held while the epoll set is changed.
+    changing: Mutex<()>,
     /// An epoll set, readable while the signal is or, with `sockets`, while sockets of the device are ready. `None`: the signal
     /// itself is the program's descriptor.
     both: Option<(OwnedFd, Share)>,
@@ -79,7 +64,7 @@ impl<T> Inbox<T> {
     /// An empty queue. With `drives`, threads that wait for its descriptor may drive the device, unless [`BOTH_MAX`] queues do so
     /// already.
     pub(super) fn new(drives: bool) -> io::Result<Inbox<T>> {
-        let signal = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let signal = Signal::new()?;
         let both = match drives.then(Share::take).flatten() {
             None => None,
             Some(share) => {
@@ -88,9 +73,9 @@ impl<T> Inbox<T> {
                 Some((both, share))
             }
         };
-        let events = Mutex::new(Events { queue: VecDeque::new(), signaled: false, silent: false });
+        let (events, changing) = (EventQueue::new(signal), Mutex::new(()));
         let (sockets, vain, armed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicUsize::new(0));
-        Ok(Inbox { events, signal, both, sockets, vain, armed })
+        Ok(Inbox { events, changing, both, sockets, vain, armed })
     }
 
     /// Whether the program has set the descriptor to non-blocking mode. Then it must expect to find no event, so the descriptor
@@ -103,7 +88,7 @@ impl<T> Inbox<T> {
         if let (Some((both, _)), Some(poller)) = (&self.both, poller)
             && self.sockets.load(Ordering::Relaxed) != wanted
         {
-            let _events = self.events.lock();
+            let _changing = self.changing.lock();
             if self.sockets.swap(wanted, Ordering::Relaxed) != wanted {
                 // If the set cannot be changed, the background thread drives the device.
                 let _ = if wanted {
@@ -140,84 +125,35 @@ impl<T> Inbox<T> {
 
     /// The descriptor for the program.
     pub(super) fn descriptor(&self) -> RawFd {
-        self.both.as_ref().map_or(&self.signal, |(both, _)| both).as_raw_fd()
+        self.both.as_ref().map_or_else(|| self.events.signal().as_raw_fd(), |(both, _)| both.as_raw_fd())
     }
 
     /// Adds an event.
     pub(super) fn push(&self, event: T) {
-        let mut events = self.events.lock();
-        events.queue.push_back(event);
-        if DRIVES_FOR.get() == ptr::from_ref(self).cast() {
-            events.silent = true;
-        } else {
-            self.signal(&mut events);
-        }
-    }
-
-    /// Written for every event, so that an edge-triggered wait sees an edge for each, as with the kernel's channels.
-    fn signal(&self, events: &mut Events<T>) {
-        events.signaled = true;
-        // The call fails only if the counter overflows, which it cannot.
-        let _ = rustix::io::write(&self.signal, &1_u64.to_ne_bytes());
-    }
-
-    /// Takes the first event. `taken` is called before another thread can see that it was taken.
-    fn pop(&self, taken: impl FnOnce(&T)) -> Option<T> {
-        let mut events = self.events.lock();
-        let event = events.queue.pop_front();
-        if let Some(event) = &event {
-            taken(event);
-        }
-        self.update_signal(&mut events);
-        event
+        self.events.push(event);
     }
 
     /// Whether there is no event.
     pub(super) fn is_empty(&self) -> bool {
-        self.events.lock().queue.is_empty()
+        self.events.is_empty()
     }
 
     /// Removes the events for which `chosen` is true.
     pub(super) fn remove(&self, chosen: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut events = self.events.lock();
-        let (taken, rest) = events.queue.drain(..).partition::<VecDeque<_>, _>(|event| chosen(event));
-        events.queue = rest;
-        self.update_signal(&mut events);
-        taken.into()
-    }
-
-    /// Makes the signal readable if events are left, and not readable if none is.
-    fn update_signal(&self, events: &mut Events<T>) {
-        if events.queue.is_empty() {
-            if std::mem::take(&mut events.signaled) {
-                let _ = rustix::io::read(&self.signal, &mut [0; 8]);
-            }
-        } else if events.silent {
-            self.signal(events);
-        }
-        events.silent = false;
-    }
-
-    /// Drives the device by `drive`, then takes an event. Events that this thread adds meanwhile are not signalled, unless some are
-    /// left afterwards.
-    fn drive<R>(&self, drive: impl FnOnce() -> R, taken: impl FnOnce(&T)) -> (R, Option<T>) {
-        DRIVES_FOR.set(ptr::from_ref(self).cast());
-        let result = drive();
-        DRIVES_FOR.set(ptr::null());
-        (result, self.pop(taken))
+        self.events.remove(chosen)
     }
 
     /// Takes the next event. If there is none, drives the device and waits, unless the descriptor is in non-blocking mode.
     pub(super) fn next(&self, poller: Option<&Poller>, taken: impl Fn(&T)) -> Result<T, c_int> {
         let expect = || poller.map_or((), |poller| self.expect(poller));
-        if let Some(event) = self.pop(&taken) {
+        if let Some(event) = self.events.pop(&taken) {
             expect();
             return Ok(event);
         }
         loop {
             // `sockets` tells the last known mode of the descriptor; saves an fcntl.
             let drives = self.sockets.load(Ordering::Relaxed);
-            let look = |poller: &Poller| self.drive(|| poller.drive(Some(Duration::ZERO)), &taken).1;
+            let look = |poller: &Poller| self.events.drive(|| poller.drive(Some(Duration::ZERO)), &taken).1;
             if let Some(event) = poller.filter(|_| drives).and_then(look) {
                 expect();
                 return Ok(event);
@@ -226,16 +162,19 @@ impl<T> Inbox<T> {
                 self.vain.fetch_add(1, Ordering::Relaxed);
             }
             if self.look_for_sockets(poller) {
-                return poller.filter(|_| !drives).map_or_else(|| self.pop(&taken), look).ok_or(libc::EAGAIN);
+                return poller
+                    .filter(|_| !drives)
+                    .map_or_else(|| self.events.pop(&taken), look)
+                    .ok_or(libc::EAGAIN);
             }
             let wait = || match poller {
-                Some(poller) => poller.wait_or(self.signal.as_fd(), None).map(drop),
+                Some(poller) => poller.wait_or(self.events.signal().as_fd(), None).map(drop),
                 None => {
-                    let mut entry = [PollFd::new(&self.signal, PollFlags::IN)];
+                    let mut entry = [PollFd::new(self.events.signal(), PollFlags::IN)];
                     poll(&mut entry, None).map(drop).map_err(io::Error::from)
                 }
             };
-            match self.drive(wait, &taken) {
+            match self.events.drive(wait, &taken) {
                 (_, Some(event)) => return Ok(event),
                 (waited, None) => waited.map_err(|error| errno(&error))?,
             }
@@ -291,7 +230,7 @@ mod tests {
     fn who_drives_for_a_queue_is_not_signalled_what_is_left_is() {
         let inbox = Inbox::<u32>::new(false).unwrap();
         let is_readable = || {
-            let mut entry = [PollFd::new(&inbox.signal, PollFlags::IN)];
+            let mut entry = [PollFd::new(inbox.events.signal(), PollFlags::IN)];
             poll(&mut entry, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
         };
         let add = |numbers: &[u32]| {
@@ -300,14 +239,14 @@ mod tests {
             }
             is_readable()
         };
-        assert_eq!(inbox.drive(|| add(&[1]), |_| {}), (false, Some(1)));
+        assert_eq!(inbox.events.drive(|| add(&[1]), |_| {}), (false, Some(1)));
         assert!(!is_readable(), "none is left");
-        assert_eq!(inbox.drive(|| add(&[2, 3]), |_| {}), (false, Some(2)));
+        assert_eq!(inbox.events.drive(|| add(&[2, 3]), |_| {}), (false, Some(2)));
         assert!(is_readable(), "another thread may take the second");
-        assert_eq!(inbox.pop(|_| {}), Some(3));
+        assert_eq!(inbox.events.pop(|_| {}), Some(3));
         assert!(!is_readable());
         let elsewhere = || std::thread::scope(|scope| scope.spawn(|| add(&[4])).join().unwrap());
-        assert_eq!(inbox.drive(elsewhere, |_| {}), (true, Some(4)), "another thread signals");
+        assert_eq!(inbox.events.drive(elsewhere, |_| {}), (true, Some(4)), "another thread signals");
         assert!(!is_readable());
     }
 

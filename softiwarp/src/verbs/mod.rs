@@ -14,15 +14,19 @@ mod context;
 mod device;
 mod endpoint;
 mod ends;
+mod events;
 mod inbox;
 mod limits;
 mod memory;
+#[cfg(test)]
+mod model;
 mod ports;
 mod post;
 mod programs;
 mod queue_pair;
 mod removal;
 mod rnic;
+mod sync;
 
 use std::ffi::c_int;
 use std::ptr;

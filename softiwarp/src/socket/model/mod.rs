@@ -1,4 +1,4 @@
-//! Batching under loom: the same file is compiled here again, with loom's primitives.
+//! Batching and checks under loom: the same files are compiled here again, with loom's primitives.
 
 #![allow(clippy::duplicate_mod, reason = "compiling the same file again is the point")]
 #![allow(dead_code, reason = "not everything is modelled")]
@@ -8,3 +8,5 @@ mod tests;
 
 #[path = "../batching.rs"]
 mod batching;
+#[path = "../checks.rs"]
+mod checks;

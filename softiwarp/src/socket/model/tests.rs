@@ -1,10 +1,11 @@
-//! No request stays held back with nobody to send it.
+//! No request stays held back with nobody to send it, and no check that was asked for is left out.
 
 use std::sync::Arc;
 
 use loom::thread;
 
 use super::batching::{Batches, Pace};
+use super::checks::Checks;
 use super::sync::Lock;
 
 /// A poller with one connection, whose queue pair is the number of requests that are posted and not sent.
@@ -159,5 +160,43 @@ fn a_thread_that_relieves_the_background_thread_leaves_it_on_duty_or_a_timer_set
         model.note();
         expires.join().unwrap();
         assert!(model.batches.is_on_duty() || *model.timer.lock());
+    });
+}
+
+/// What overflows, which of the queues have, and how many were found.
+struct Overflows {
+    checks: Checks,
+    lost: [Lock<bool>; 3],
+    found: Lock<u32>,
+}
+
+impl Overflows {
+    /// The end of a connection of the first queue makes the last one overflow.
+    fn overflow(&self, queue: usize) {
+        *self.lost[queue].lock() = true;
+        self.checks.ask(|| {
+            for (at, lost) in self.lost.iter().enumerate() {
+                let lost = std::mem::take(&mut *lost.lock());
+                *self.found.lock() += u32::from(lost);
+                if lost && at == 0 {
+                    self.overflow(2);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn what_was_there_when_a_check_was_asked_for_is_found_before_all_have_returned() {
+    check(|| {
+        let lost = [(); 3].map(|()| Lock::new(false));
+        let model = Arc::new(Overflows { checks: Checks::new(), lost, found: Lock::new(0) });
+        let other = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.overflow(0))
+        };
+        model.overflow(1);
+        other.join().unwrap();
+        assert_eq!(*model.found.lock(), 3);
     });
 }

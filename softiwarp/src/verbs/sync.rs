@@ -1,0 +1,54 @@
+//! The synchronisation primitives of [`events`](super::events), in one place so that its model can substitute others.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use parking_lot::{Mutex, MutexGuard};
+use rustix::event::{EventfdFlags, eventfd};
+
+pub(super) use std::thread_local;
+
+/// A mutex without poisoning.
+pub(super) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(super) fn new(value: T) -> Lock<T> {
+        Lock(Mutex::new(value))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock()
+    }
+}
+
+/// An eventfd. It is in blocking mode, as programs may have it.
+pub(super) struct Signal(OwnedFd);
+
+impl Signal {
+    pub(super) fn new() -> io::Result<Signal> {
+        Ok(Signal(eventfd(0, EventfdFlags::CLOEXEC)?))
+    }
+
+    /// Makes it readable. An edge-triggered wait sees an edge each time.
+    pub(super) fn set(&self) {
+        // Fails only if the counter overflows, which it cannot.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Makes it unreadable. It must be readable.
+    pub(super) fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Signal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Signal {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
