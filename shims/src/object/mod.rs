@@ -14,6 +14,8 @@ mod tls_indices;
 pub(crate) mod watch;
 
 #[cfg(test)]
+mod held_call;
+#[cfg(test)]
 mod model;
 
 pub use crate::handle::RawHandle;

@@ -87,41 +87,15 @@ impl Drop for Ticker {
 
 #[cfg(test)]
 mod tests {
+    use super::super::held_call::HeldCall;
     use super::*;
-    use crate::io::sys::{is_asleep, thread_id};
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
-    use std::thread;
 
     /// Who cancels may free what a tick uses: the tick, which queues a callback, has ended by then.
     #[test]
     fn cancelling_waits_for_a_tick() {
-        let (begun, has_begun) = mpsc::channel();
-        let (end, may_end) = mpsc::channel::<()>();
-        let (may_end, ended) = (Mutex::new(may_end), Arc::new(AtomicBool::new(false)));
-        let says = ended.clone();
-        let ticker = Ticker::new(move || {
-            begun.send(()).unwrap();
-            may_end.lock().recv().unwrap();
-            says.store(true, Ordering::SeqCst);
-        });
+        let (held, tick) = HeldCall::new();
+        let ticker = Ticker::new(tick);
         assert!(ticker.set(Some(Instant::now()), Duration::ZERO));
-        has_begun.recv().unwrap();
-        thread::scope(|scope| {
-            let (number, numbered) = mpsc::channel();
-            let cancels = scope.spawn({
-                let (ticker, ended) = (&ticker, &ended);
-                move || {
-                    number.send(thread_id()).unwrap();
-                    (ticker.cancel(), ended.load(Ordering::SeqCst))
-                }
-            });
-            let number = numbered.recv().unwrap();
-            while !cancels.is_finished() && !is_asleep(number) {
-                thread::yield_now();
-            }
-            end.send(()).unwrap();
-            assert_eq!(cancels.join().unwrap(), (false, true));
-        });
+        assert!(!held.ends_before(|| ticker.cancel()));
     }
 }

@@ -49,11 +49,10 @@ impl Watch {
                 watch.is_set(number);
             }
         };
-        let waiter = signal.watch(is_set);
-        if waiter.is_claimed() {
+        let Some(waiter) = signal.watch(is_set) else {
             drop(state);
             return self.make_call(number, false);
-        }
+        };
         let late = {
             let (watch, signal, waiter) = (Arc::downgrade(self), signal.clone(), waiter.clone());
             move || {
@@ -135,43 +134,20 @@ impl Drop for Watch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::held_call::HeldCall;
     use super::*;
-    use crate::io::sys::{is_asleep, thread_id};
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
     use std::thread;
 
     /// Who cancels may free what the call uses: the call, which queues a callback, has ended by then.
     #[test]
     fn cancelling_waits_for_a_call_that_is_being_made() {
-        let (begun, has_begun) = mpsc::channel();
-        let (end, may_end) = mpsc::channel::<()>();
-        let (may_end, ended) = (Mutex::new(may_end), Arc::new(AtomicBool::new(false)));
-        let says = ended.clone();
-        let watch = Watch::new(move |_| {
-            begun.send(()).unwrap();
-            may_end.lock().recv().unwrap();
-            says.store(true, Ordering::SeqCst);
-        });
+        let (held, call) = HeldCall::new();
+        let watch = Watch::new(move |_| call());
         let signal = Signal::new(false, false);
         watch.set(&signal, None);
         thread::scope(|scope| {
             scope.spawn(|| signal.set());
-            has_begun.recv().unwrap();
-            let (number, numbered) = mpsc::channel();
-            let cancels = scope.spawn({
-                let (watch, ended) = (&watch, &ended);
-                move || {
-                    number.send(thread_id()).unwrap();
-                    (watch.cancel(), ended.load(Ordering::SeqCst))
-                }
-            });
-            let number = numbered.recv().unwrap();
-            while !cancels.is_finished() && !is_asleep(number) {
-                thread::yield_now();
-            }
-            end.send(()).unwrap();
-            assert_eq!(cancels.join().unwrap(), (false, true));
+            assert!(!held.ends_before(|| watch.cancel()));
         });
         signal.reset();
         watch.set(&signal, None);

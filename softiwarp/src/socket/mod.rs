@@ -19,4 +19,7 @@ mod timer;
 pub use background::Background;
 pub use connection::{Connection, Ended, Event, Handler, Posting, SharedPair};
 pub use listener::Listener;
+#[cfg(test)]
+pub(crate) use model::Lock as ModelLock;
 pub use poller::Poller;
+pub(crate) use sync::Lock;

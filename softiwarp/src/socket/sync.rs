@@ -5,14 +5,14 @@ pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 use parking_lot::{Mutex, MutexGuard};
 
 /// A mutex without poisoning.
-pub(super) struct Lock<T>(Mutex<T>);
+pub(crate) struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    pub(super) fn new(value: T) -> Lock<T> {
+    pub(crate) fn new(value: T) -> Lock<T> {
         Lock(Mutex::new(value))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock()
     }
 }

@@ -3,23 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 
+pub(super) use crate::socket::Lock;
 pub(super) use std::thread_local;
-
-/// A mutex without poisoning.
-pub(super) struct Lock<T>(Mutex<T>);
-
-impl<T> Lock<T> {
-    pub(super) fn new(value: T) -> Lock<T> {
-        Lock(Mutex::new(value))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock()
-    }
-}
 
 /// An eventfd. It is in blocking mode, as programs may have it.
 pub(super) struct Signal(OwnedFd);

@@ -445,6 +445,7 @@ fn a_watch_is_called_once_or_taken_back() {
                 calls.fetch_add(1, Ordering::SeqCst);
             })
         };
+        let watch = watch.expect("it is not set yet");
         let setter = {
             let signal = signal.clone();
             spawn(move || signal.set())
@@ -453,6 +454,26 @@ fn a_watch_is_called_once_or_taken_back() {
         join([setter]);
         assert_eq!(calls.load(Ordering::SeqCst), usize::from(!in_time));
         assert_eq!(wait_any(&[signal], Deadline::Now).is_some(), in_time);
+    });
+}
+
+#[test]
+fn who_watches_a_signal_that_is_being_set_is_told_once() {
+    check(|| {
+        let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
+        let setter = {
+            let signal = signal.clone();
+            spawn(move || signal.set())
+        };
+        let watch = {
+            let calls = calls.clone();
+            signal.watch(move || {
+                calls.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        join([setter]);
+        assert_eq!(calls.load(Ordering::SeqCst), usize::from(watch.is_some()));
+        assert!(!wait_all(&[signal], Deadline::Now));
     });
 }
 

@@ -107,11 +107,6 @@ impl Waiter {
         self.outcome.compare_exchange(Waiter::OPEN, outcome, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Whether the wait has ended or was abandoned.
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.outcome.load(Ordering::Acquire) != Waiter::OPEN
-    }
-
     /// The signal that has satisfied this wait.
     fn handed(&self) -> Option<Taken> {
         let outcome = self.outcome.load(Ordering::Acquire);
@@ -392,24 +387,26 @@ impl Signal {
     }
 
     /// Acquires the signal for `waiter` if it is set, else queues the waiter.
-    fn enlist(&self, waiter: &Arc<Waiter>, index: u32) {
+    /// Has the waiter claimed when the signal is set. Returns whether it is set already.
+    fn enlist(&self, waiter: &Arc<Waiter>, index: u32) -> bool {
         let mut state = self.state.lock();
         if state.is_set_for(waiter.thread) && !waiter.all {
             let abandoned = if state.abandoned { Waiter::ABANDONED } else { 0 };
             if waiter.claim(index | abandoned) {
                 state.take(self.kind, waiter.thread);
             }
+            true
         } else {
             state.waiters.push((waiter.clone(), index));
+            false
         }
     }
 
     /// Makes the thread that next sets the signal call `call` once, which has the effect of a satisfied wait. Until then
-    /// [`Signal::unwatch`] undoes it. If the signal is set already, the result is claimed, and nothing is called.
-    pub(crate) fn watch(&self, call: impl Fn() + Send + Sync + 'static) -> Arc<Waiter> {
+    /// [`Signal::unwatch`] undoes it. `None` if the signal is set already: it has that effect now, and nothing is called.
+    pub(crate) fn watch(&self, call: impl Fn() + Send + Sync + 'static) -> Option<Arc<Waiter>> {
         let waiter = Waiter::new(Notify::Call(Box::new(call)), false);
-        self.enlist(&waiter, 0);
-        waiter
+        (!self.enlist(&waiter, 0)).then_some(waiter)
     }
 
     /// Undoes [`Signal::watch`]. Returns whether that was in time.

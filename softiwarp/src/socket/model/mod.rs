@@ -6,6 +6,8 @@
 mod sync;
 mod tests;
 
+pub(crate) use sync::Lock;
+
 #[path = "../batching.rs"]
 mod batching;
 #[path = "../checks.rs"]

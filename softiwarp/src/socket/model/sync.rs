@@ -4,14 +4,14 @@ pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsiz
 
 use loom::sync::{Mutex, MutexGuard};
 
-pub(super) struct Lock<T>(Mutex<T>);
+pub(crate) struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    pub(super) fn new(value: T) -> Lock<T> {
+    pub(crate) fn new(value: T) -> Lock<T> {
         Lock(Mutex::new(value))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap()
     }
 }

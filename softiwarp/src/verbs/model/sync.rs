@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use loom::sync::{Condvar, Mutex, MutexGuard};
+use loom::sync::{Condvar, Mutex};
+
+pub(super) use crate::socket::ModelLock as Lock;
 
 /// As `std`'s; loom's has no constants.
 macro_rules! per_thread {
@@ -14,18 +16,6 @@ macro_rules! per_thread {
     };
 }
 pub(super) use per_thread as thread_local;
-
-pub(super) struct Lock<T>(Mutex<T>);
-
-impl<T> Lock<T> {
-    pub(super) fn new(value: T) -> Lock<T> {
-        Lock(Mutex::new(value))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap()
-    }
-}
 
 /// What a thread can wait for.
 #[derive(Clone, Copy, Default)]

@@ -1,0 +1,49 @@
+//! A call that lasts as long as a test wants.
+
+use crate::io::sys::{is_asleep, thread_id};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+pub(super) struct HeldCall {
+    begun: mpsc::Receiver<()>,
+    end: mpsc::Sender<()>,
+    ended: Arc<AtomicBool>,
+}
+
+impl HeldCall {
+    /// With the call itself.
+    pub(super) fn new() -> (HeldCall, impl Fn() + Send + Sync) {
+        let (begin, begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel();
+        let (ended, may_end) = (Arc::new(AtomicBool::new(false)), Mutex::new(may_end));
+        let says = ended.clone();
+        let call = move || {
+            begin.send(()).unwrap();
+            may_end.lock().unwrap().recv().unwrap();
+            says.store(true, Ordering::SeqCst);
+        };
+        (HeldCall { begun, end, ended }, call)
+    }
+
+    /// Runs `cancel` while the call is being made, which ends once `cancel` sleeps. Fails if `cancel` returns before; returns its result.
+    pub(super) fn ends_before(self, cancel: impl FnOnce() -> bool + Send) -> bool {
+        self.begun.recv().unwrap();
+        thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            let ended = &self.ended;
+            let cancels = scope.spawn(move || {
+                tell.send(thread_id()).unwrap();
+                (cancel(), ended.load(Ordering::SeqCst))
+            });
+            let number = told.recv().unwrap();
+            while !cancels.is_finished() && !is_asleep(number) {
+                thread::yield_now();
+            }
+            self.end.send(()).unwrap();
+            let (cancelled, in_order) = cancels.join().unwrap();
+            assert!(in_order, "it returns while the call is being made");
+            cancelled
+        })
+    }
+}
