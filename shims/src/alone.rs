@@ -13,3 +13,13 @@ pub(crate) fn run(test: &str) {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// A child made by `fork`, which does `work` and ends with what it returns. The calling thread is the only one of its process.
+pub(crate) fn child(work: impl FnOnce() -> i32) -> libc::pid_t {
+    // SAFETY: no other thread holds a lock that the child could want.
+    match unsafe { libc::fork() } {
+        // SAFETY: takes no pointer, runs no handler.
+        0 => unsafe { libc::_exit(work()) },
+        child => child,
+    }
+}

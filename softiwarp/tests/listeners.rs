@@ -18,7 +18,7 @@ fn descriptors() -> usize {
 
 /// Waits until so many descriptors are open.
 fn until_open(count: usize) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while descriptors() != count {
         assert!(Instant::now() < deadline, "{} descriptors, not {count}", descriptors());
         std::thread::yield_now();

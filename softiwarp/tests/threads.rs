@@ -89,7 +89,7 @@ fn no_handler_of_the_program_runs_on_the_background_thread_but_that_of_a_crash()
     let before = own();
     let _background = Background::start(Poller::new().unwrap()).unwrap();
     assert_eq!(own(), before, "the thread that starts it goes on as before");
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(60);
     let threads = loop {
         // A new thread has its name soon.
         match blocked("softiwarp") {

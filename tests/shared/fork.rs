@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::client::{Client, Ov, connect, listen_on, messages_pass, open};
 
 /// How long the child may take.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Opens an adapter, connects, and makes a second connection for which no thread of the program waits.
 pub fn use_the_library() {

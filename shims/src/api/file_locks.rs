@@ -169,6 +169,36 @@ mod tests {
     }
 
     #[test]
+    fn closing_releases_what_a_forked_child_still_has_open() {
+        crate::alone::run("api::file_locks::tests::with_a_forked_child");
+    }
+
+    #[test]
+    #[ignore = "run by the test above: it forks"]
+    fn with_a_forked_child() {
+        let folder = Folder::new();
+        let name = folder.file("x", b"text");
+        let (one, two) = (open(&name, BOTH), open(&name, BOTH));
+        assert_eq!(lock(one, 0, 1, EXCLUSIVE), 0);
+        let (mut status, closed) = (0, crate::alone::child(|| close_handle(one)));
+        // SAFETY: a child of this test's; `status` is ours.
+        unsafe { libc::waitpid(closed, &mut status, 0) };
+        assert_eq!(libc::WEXITSTATUS(status), 1);
+        assert_eq!(lock(two, 0, 1, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION, "the parent has it");
+        let waits = crate::alone::child(|| {
+            loop {
+                // SAFETY: takes no pointer.
+                unsafe { libc::pause() };
+            }
+        });
+        assert_eq!(close_handle(one), 1);
+        assert_eq!(lock(two, 0, 1, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+        // SAFETY: a child of this test's.
+        unsafe { libc::kill(waits, libc::SIGKILL) };
+        assert_eq!(close_handle(two), 1);
+    }
+
+    #[test]
     fn a_lock_waits_until_the_part_is_released() {
         let folder = Folder::new();
         let name = folder.file("x", b"text");

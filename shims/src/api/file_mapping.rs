@@ -352,6 +352,40 @@ mod tests {
         assert_eq!(open_by(""), (RawHandle::NULL, ERROR_INVALID_PARAMETER));
     }
 
+    #[test]
+    fn a_forked_child_is_no_user_of_a_name() {
+        crate::alone::run("api::file_mapping::tests::a_name_and_forked_children");
+    }
+
+    #[test]
+    #[ignore = "run by the test above: it forks"]
+    fn a_name_and_forked_children() {
+        let name = format!("ndcompat-forked-{}", std::process::id());
+        let ((first, _), (second, _)) = (memory(100, READWRITE, Some(&name)), open_by(&name));
+        let mut status = 0;
+        let closed = crate::alone::child(|| {
+            close(first);
+            close(second);
+            0
+        });
+        // SAFETY: a child of this test's; `status` is ours.
+        unsafe { libc::waitpid(closed, &mut status, 0) };
+        assert_eq!(status, 0);
+        let (third, _) = open_by(&name);
+        assert_ne!(third, RawHandle::NULL, "the parent has it");
+        close(third);
+        let waits = crate::alone::child(|| {
+            loop {
+                // SAFETY: takes no pointer.
+                unsafe { libc::pause() };
+            }
+        });
+        [first, second].into_iter().for_each(close);
+        assert_eq!(open_by(&name), (RawHandle::NULL, ERROR_FILE_NOT_FOUND));
+        // SAFETY: a child of this test's.
+        unsafe { libc::kill(waits, libc::SIGKILL) };
+    }
+
     /// The name for the test of two processes.
     const SHARED: &str = "NDCOMPAT_TEST_SECTION";
 

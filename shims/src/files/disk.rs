@@ -59,6 +59,7 @@ pub struct DiskFile {
 
 impl Drop for DiskFile {
     fn drop(&mut self) {
+        self.locks.unlock_all(&self.file);
         // It may have been removed already.
         if let (true, Ok(path)) = (self.goes(), self.path()) {
             let _ = if self.directory { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };

@@ -15,10 +15,11 @@ pub struct RangeLocks {
     released: Condvar,
 }
 
-#[derive(Clone, PartialEq)]
 struct Held {
     range: Range<u64>,
     exclusive: bool,
+    /// The process that locked it; a child made by `fork` has the table, too.
+    process: u32,
 }
 
 impl RangeLocks {
@@ -32,7 +33,7 @@ impl RangeLocks {
     /// `ERROR_LOCK_VIOLATION` if it is locked and `waits` is false; `ERROR_ACCESS_DENIED` if the file was not opened for
     /// writing (exclusive) or reading (shared), or what the system says.
     pub fn lock(&self, file: &File, range: Range<u64>, exclusive: bool, waits: bool) -> Result<(), u32> {
-        let new = Held { range: range.clone(), exclusive };
+        let new = Held { range: range.clone(), exclusive, process: std::process::id() };
         let in_the_way = |other: &Held| (exclusive || other.exclusive) && overlap(&range, &other.range);
         let mut held = self.held();
         while held.iter().any(in_the_way) {
@@ -41,28 +42,23 @@ impl RangeLocks {
             }
             held = self.released.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
-        held.push(new.clone());
+        held.push(new);
         drop(held);
         let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
         let locked = set(file, kind, &range, waits);
         if locked.is_err() {
-            self.forget(&new);
+            self.forget(&range, exclusive);
         }
         locked
     }
 
     /// Removes a lock from the table; returns the other locks that overlap it, `None` if it was not there.
-    fn forget(&self, lock: &Held) -> Option<Vec<Range<u64>>> {
+    fn forget(&self, range: &Range<u64>, exclusive: bool) -> Option<Vec<Range<u64>>> {
         let mut held = self.held();
-        let index = held.iter().position(|other| other == lock)?;
+        let index = held.iter().position(|lock| lock.range == *range && lock.exclusive == exclusive)?;
         held.swap_remove(index);
         self.released.notify_all();
-        Some(
-            held.iter()
-                .filter(|other| overlap(&lock.range, &other.range))
-                .map(|it| it.range.clone())
-                .collect(),
-        )
+        Some(held.iter().filter(|other| overlap(range, &other.range)).map(|it| it.range.clone()).collect())
     }
 
     /// Releases a part of `file`, which must have been locked as one.
@@ -73,7 +69,7 @@ impl RangeLocks {
         // An exclusive lock goes first, as on Windows.
         let others = [true, false]
             .into_iter()
-            .find_map(|exclusive| self.forget(&Held { range: range.clone(), exclusive }))
+            .find_map(|exclusive| self.forget(&range, exclusive))
             .ok_or(ERROR_NOT_LOCKED)?;
         // Linux would release what another shared lock of this file has, too.
         let mut parts = vec![range];
@@ -81,6 +77,17 @@ impl RangeLocks {
             parts = parts.into_iter().flat_map(|part| without(part, &other)).collect();
         }
         parts.iter().try_for_each(|part| set(file, libc::F_UNLCK, part, false))
+    }
+
+    /// Releases what this process has locked, before `file` is closed. Closing is not enough: a child that has been forked, and has not
+    /// run its program yet, has the open file as well.
+    pub fn unlock_all(&mut self, file: &File) {
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        if held.iter().any(|lock| lock.process == process) {
+            // Nothing can be done about a failure; closing releases them.
+            let _ = set(file, libc::F_UNLCK, &(0..u64::MAX), false);
+        }
     }
 }
 

@@ -37,7 +37,19 @@ pub struct Section {
     file: File,
     size: u64,
     protect: u32,
-    name: Option<CString>,
+    name: Option<SharedName>,
+}
+
+/// The name of a section, and the process that has it: a child made by `fork` has a copy of the table, but is no user.
+struct SharedName {
+    name: CString,
+    process: u32,
+}
+
+impl SharedName {
+    fn of_this_process(name: CString) -> Option<SharedName> {
+        Some(SharedName { name, process: std::process::id() })
+    }
 }
 
 /// The name of the shared memory object for a program's name.
@@ -75,13 +87,16 @@ fn is_named(file: &File) -> bool {
 
 impl Drop for Section {
     fn drop(&mut self) {
-        if let Some(name) = &self.name
-            && lock(&self.file, libc::F_WRLCK, libc::F_OFD_SETLK)
-            && is_named(&self.file)
-        {
-            // The last one removes it.
+        let Some(SharedName { name, process }) = &self.name else { return };
+        if *process != std::process::id() {
+            return;
+        }
+        // The last one removes it.
+        if lock(&self.file, libc::F_WRLCK, libc::F_OFD_SETLK) && is_named(&self.file) {
             let _ = shm::unlink(name);
         }
+        // A child that has been forked, and has not run its program yet, has the open file as well: closing does not release it.
+        lock(&self.file, libc::F_UNLCK, libc::F_OFD_SETLK);
     }
 }
 
@@ -117,7 +132,7 @@ impl Section {
                 file.set_len(0).map_err(|error| error_of(&error))?;
                 set_size(&file)?;
                 lock(&file, libc::F_RDLCK, libc::F_OFD_SETLK);
-                return Ok((Section { file, size, protect, name: Some(name) }, false));
+                return Ok((Section { file, size, protect, name: SharedName::of_this_process(name) }, false));
             }
             if let Some(section) = Section::joined(file, protect, &name)? {
                 return Ok((section, true));
@@ -132,7 +147,12 @@ impl Section {
             return Ok(None);
         }
         let size = file.metadata().map_err(|error| error_of(&error))?.len();
-        Ok((size != 0).then(|| Section { file, size, protect, name: Some(name.clone()) }))
+        Ok((size != 0).then(|| Section {
+            file,
+            size,
+            protect,
+            name: SharedName::of_this_process(name.clone()),
+        }))
     }
 
     /// The section of a name; `ERROR_FILE_NOT_FOUND` if there is none.

@@ -85,7 +85,7 @@ impl Device {
 
 /// Drives the devices until something is there, which it must be in time.
 pub fn until<T>(devices: &[&Device], mut what: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(found) = what() {
             return found;

@@ -79,6 +79,39 @@ fn both_ends_disconnect_at_once() {
     }
 }
 
+/// Of two threads that disconnect one end at once, one does; both release the connector at once, beside the peer's Disconnect.
+#[test]
+fn two_threads_disconnect_and_release_one_connector_at_once() {
+    for round in 0..20 {
+        let Pair { active, passive } = Pair::new();
+        let End { connector, file, queue_pair, completion_queue, memory, .. } = active;
+        let together = Barrier::new(3);
+        let mut ends = std::thread::scope(|scope| {
+            let halves = [connector.clone(), connector].map(|connector| {
+                let (file, together) = (&file, &together);
+                scope.spawn(move || {
+                    let mut ending = Operation::on(file);
+                    together.wait();
+                    // SAFETY: waited for.
+                    let begun = unsafe { connector.disconnect(ending.ov()) };
+                    drop(connector);
+                    // Who looks at it leaves the file to the library's thread, who waits serves it himself.
+                    begun.map(|()| if round % 4 < 2 { ending.poll() } else { ending.wait() })
+                })
+            });
+            together.wait();
+            if round % 2 == 0 {
+                assert_eq!(passive.disconnect(), Status::SUCCESS);
+            }
+            halves.map(|half| half.join().unwrap())
+        });
+        ends.sort_by_key(|end| end.is_err());
+        assert_eq!(ends, [Ok(Status::SUCCESS), Err(Status::INVALID_DEVICE_STATE)], "round {round}");
+        drop((queue_pair, completion_queue, memory));
+        assert_eq!(passive.disconnect().is_success(), round % 2 != 0);
+    }
+}
+
 #[test]
 fn a_notice_may_come_after_the_local_disconnect_and_only_once() {
     let pair = Pair::new();

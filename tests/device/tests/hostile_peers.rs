@@ -233,6 +233,10 @@ fn serve(listener: &Com<Listener>, adapter: &Com<support::com::Adapter>, mut pee
                 if said.starts_with(b"flood") {
                     server.connector.reject(b"no".as_ptr().cast(), 2);
                 } else {
+                    if role == "vanishes when it has asked" {
+                        // The answer is late.
+                        until("it does not vanish", || peer.try_wait().unwrap().is_some());
+                    }
                     if role != "sends when nothing is posted" {
                         server.receive(1, RECEIVED as u32);
                     }

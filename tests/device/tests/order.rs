@@ -217,3 +217,56 @@ fn a_peer_that_disconnects_with_reads_outstanding() {
         all_in_order(&mut ends);
     }
 }
+
+/// Posts receives and sends on one thread while another one flushes. Each request that is taken has one result, in the order of its queue.
+fn a_flush_beside_posts(end: &End, spins: u32) -> usize {
+    let mut posted = std::thread::scope(|scope| {
+        let flushing = scope.spawn(|| {
+            (0..spins).for_each(|_| std::hint::spin_loop());
+            end.queue_pair.flush().unwrap();
+        });
+        let mut posted = [VecDeque::new(), VecDeque::new()];
+        for context in 0..OUTSTANDING as u64 {
+            end.receive(context, 0..SMALL).unwrap();
+            posted[0].push_back(context);
+            if end.send(context, SMALL..2 * SMALL, RequestFlags::empty()).is_ok() {
+                posted[1].push_back(context);
+            }
+        }
+        flushing.join().unwrap();
+        posted
+    });
+    let sends = posted[1].len();
+    while posted.iter().any(|queue| !queue.is_empty()) {
+        let result = end.completion();
+        let queue = usize::from(result.request_type == Send);
+        assert_eq!(Some(result.request_context), posted[queue].pop_front(), "{result:?}");
+        let expected: &[Status] =
+            if queue == 0 { &[Status::CANCELED] } else { &[Status::SUCCESS, Status::CANCELED] };
+        assert!(expected.contains(&result.status), "{result:?}");
+    }
+    assert!(end.try_completion().is_none());
+    sends
+}
+
+/// A queue pair that was never connected refuses sends until it is flushed, and cancels them from then on.
+#[test]
+fn a_flush_beside_posts_without_a_connection() {
+    let adapter = adapter();
+    for round in 0..30 {
+        a_flush_beside_posts(&End::new(&adapter, 1), 500 * round);
+    }
+}
+
+#[test]
+fn a_flush_beside_posts_on_a_connection() {
+    for round in 0..20 {
+        let pair = Pair::new();
+        for context in 0..OUTSTANDING as u64 {
+            pair.passive.receive(context, 0..SMALL).unwrap();
+        }
+        assert_eq!(a_flush_beside_posts(&pair.active, 500 * round), OUTSTANDING);
+        pair.active.disconnect();
+        pair.passive.disconnect();
+    }
+}

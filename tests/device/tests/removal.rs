@@ -247,7 +247,7 @@ fn exchange(pair: &Pair) {
 
 /// Asserts that the kernel deletes the device, once the last program has closed it.
 fn assert_ends(mut deletion: Child) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while deletion.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "something keeps the device");
         std::thread::sleep(Duration::from_millis(20));

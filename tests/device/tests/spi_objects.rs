@@ -340,7 +340,7 @@ fn callbacks_get_the_ntstatus() {
     let (sender, receiver) = channel();
     *STATUSES.lock().unwrap() = Some(sender);
     let (mut notify, mut notice, mut end) = (Ov::new(), Ov::new(), Ov::new());
-    let next = || receiver.recv_timeout(Duration::from_secs(10)).expect("a callback");
+    let next = || receiver.recv_timeout(Duration::from_secs(60)).expect("a callback");
     // SAFETY: the OVERLAPPEDs live until the callbacks have them.
     unsafe {
         assert_ne!(BindIoCompletionCallback(active.file, told, 0), 0);

@@ -70,7 +70,7 @@ fn silent_writes_arrive_before_the_record_that_follows() {
         }
         let begin = Instant::now();
         while seen(8000) != round {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the record does not come");
+            assert!(begin.elapsed() < Duration::from_secs(60), "the record does not come");
             std::thread::yield_now();
         }
         assert_eq!([seen(0), seen(2047), seen(4095)], [round; 3]);
@@ -226,7 +226,7 @@ fn peers_wait_for_who_asks_later() {
         // SAFETY: cancelled when its connector goes.
         unsafe { caller.connector.connect(&caller.queue_pair, at, offer, connect.ov()).unwrap() };
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let refused = loop {
         let refused = connects.iter_mut().position(|connect| connect.status() == Status::CONNECTION_REFUSED);
         if let Some(refused) = refused {

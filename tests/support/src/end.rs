@@ -125,7 +125,7 @@ impl End {
 
     /// Takes one completion, polling; fails the test when none comes.
     pub fn completion(&self) -> Completion {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(completion) = self.try_completion() {
                 return completion;

@@ -8,7 +8,7 @@ use win32::io::{File, Overlapped, result};
 use win32::object::RawHandle;
 
 /// How long anything may take before a test fails.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// An `OVERLAPPED` and the file its request runs on.
 pub struct Operation {

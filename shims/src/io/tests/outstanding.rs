@@ -55,6 +55,6 @@ fn who_is_woken_by_a_request_may_release_its_object() {
     wake_when_complete(ov, &Arc::new(Releases(outstanding, released)).into());
     thread::spawn(move || request.complete(STATUS_SUCCESS, 0));
     release
-        .recv_timeout(Duration::from_secs(20))
+        .recv_timeout(Duration::from_secs(60))
         .expect("the release waits for the request that has woken it");
 }

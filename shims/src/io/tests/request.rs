@@ -140,7 +140,7 @@ fn a_driver_sees_its_own_request_through() {
         let device = device.clone();
         move || device.finish(0, 0)
     });
-    assert!(wait_for(&file, &*ov, Duration::from_secs(20), done));
+    assert!(wait_for(&file, &*ov, Duration::from_secs(60), done));
     finisher.join().unwrap();
 }
 

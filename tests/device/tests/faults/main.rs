@@ -128,7 +128,7 @@ fn connections_come_and_go_and_leave_nothing() {
     (0..cycles).for_each(|_| cycle(&mut random));
     // The driver may close a connection's socket a little later.
     let (elapsed, mut after) = (begin.elapsed(), holds());
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while after[0] > before[0] && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
         after = holds();

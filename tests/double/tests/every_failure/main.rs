@@ -17,7 +17,7 @@ use support::library::DllCanUnloadNow;
 use waiting::Waiting;
 
 /// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 fn entries(folder: &str) -> usize {
     read_dir(folder).expect("procfs").count()
 }

@@ -370,7 +370,8 @@ impl End {
         self.name << 8 | thread as u32
     }
 
-    /// Writes to the peer's memory, then reads it back, which must find what was written. Returns the outcomes of both.
+    /// Writes to the peer's memory, then reads it back, which must find what was written. Returns the outcomes of both. By the peer's
+    /// window, it takes results until there is room for the read, which shows that the write has arrived.
     pub fn write_and_read(
         &self,
         peer: &End,
@@ -400,19 +401,29 @@ impl End {
             return (None, None);
         }
         // The target is in use from here on. If no read follows, the slot is not used again.
-        let Some(result) = self.local.take() else { return (written.ok(), None) };
-        let sge = self.sge(result, words);
-        let request = Request {
-            slot: Some((result, words)),
-            peer_slot: Some(target),
-            number,
-            ..Request::new(RequestType::Read)
-        };
-        // SAFETY: the memory of both ends lives as long as the pair.
-        let read = self.post(thread, request, |context| unsafe {
-            self.queue_pair.read(context, &sge, 1, address, token, flags & RequestFlags::READ_FENCE)
-        });
-        (written.ok(), read.ok())
+        loop {
+            if let Some(result) = self.local.take() {
+                let sge = self.sge(result, words);
+                let request = Request {
+                    slot: Some((result, words)),
+                    peer_slot: Some(target),
+                    number,
+                    ..Request::new(RequestType::Read)
+                };
+                // SAFETY: the memory of both ends lives as long as the pair.
+                let read = self.post(thread, request, |context| unsafe {
+                    self.queue_pair.read(context, &sge, 1, address, token, flags & RequestFlags::READ_FENCE)
+                });
+                if read.is_ok() {
+                    return (written.ok(), read.ok());
+                }
+            }
+            if !by_window || self.is_ending() {
+                return (written.ok(), None);
+            }
+            self.poll();
+            std::thread::yield_now();
+        }
     }
 
     /// Binds the window to the half of the memory that the peer may access.
