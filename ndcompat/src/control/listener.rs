@@ -212,9 +212,23 @@ impl Listener {
         let request = unsafe { self.requests.begin(self.file(), ov) };
         tracing::debug!(target: "ndcompat::connection", listener = self.cookie.number(), connector = connector.number(),
             "GetConnectionRequest");
-        self.lock().waiting.push_back((request, connector.clone()));
+        self.add_waiting(|waiting| waiting.push_back((request, connector.clone())));
         self.match_up();
         Ok(())
+    }
+
+    /// Adds a request to those that wait for a peer. If the listener has been closed meanwhile, or the device is gone, nobody else would
+    /// end it.
+    fn add_waiting(&self, add: impl FnOnce(&mut VecDeque<(Request, Arc<Connector>)>)) {
+        let mut state = self.lock();
+        add(&mut state.waiting);
+        let listening = state.listening;
+        drop(state);
+        if !listening {
+            self.end_waiting(CancelScope::All, Status::CANCELED);
+        } else if self.adapter().is_known_gone() {
+            self.end_waiting(CancelScope::All, Status::DEVICE_REMOVED);
+        }
     }
 
     /// Completes pending `GetConnectionRequest`s with queued connection requests.
@@ -234,7 +248,7 @@ impl Listener {
             match connector.adopt(incoming, channel) {
                 Ok(()) => request.complete(Status::SUCCESS.0, 0),
                 // The peer is gone: try the next one.
-                Err(_) => self.lock().waiting.push_front((request, connector)),
+                Err(_) => self.add_waiting(|waiting| waiting.push_front((request, connector))),
             }
         }
     }

@@ -248,7 +248,11 @@ impl CompletionQueue {
         context: u64,
         shared: &Arc<Shared>,
     ) {
-        self.queue.backlog.lock().add_shared(queue_pair, context, shared, &self.queue.cq);
+        let mut backlog = self.queue.backlog.lock();
+        backlog.add_shared(queue_pair, context, shared, &self.queue.cq);
+        let deferred = std::mem::take(&mut backlog.deferred);
+        drop(backlog);
+        deferred.run();
     }
 
     /// Removes a destroyed queue pair with a shared receive queue, once no completion of its receives can come.
@@ -279,6 +283,18 @@ impl CompletionQueue {
         drop(backlog);
         // It may have completed, and nobody has taken its result.
         waits && self.reap_and(|_| queue.is_waiting_to_send())
+    }
+
+    /// Whether a queue has no requests.
+    pub(crate) fn is_idle(&self, queue: &RequestQueue) -> bool {
+        let _backlog = self.queue.backlog.lock();
+        queue.is_idle()
+    }
+
+    /// How many outstanding requests of a queue are to be sent until the device reports one.
+    pub(crate) fn unreported(&self, queue: &RequestQueue) -> u64 {
+        let _backlog = self.queue.backlog.lock();
+        queue.unreported()
     }
 
     /// Whether the device reports none of the outstanding requests of a queue if they succeed.

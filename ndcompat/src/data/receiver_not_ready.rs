@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How many ticks a `Send` may be the oldest request, where the driver does not count the messages that meet no receive.
-const PATIENCE: u8 = 3;
+const TICKS: u16 = 3;
 
 impl Core {
     /// From now on, a `Send` that meets no receive fails in the end. `port` is the device's that the connection uses.
@@ -29,24 +29,26 @@ impl Core {
     /// Whether the oldest request has been waiting for a receive for so long that none is to be expected.
     fn waits_in_vain(&self) -> bool {
         let receiver = self.receiver();
-        if receiver.is_busy() {
-            return false;
-        }
         if !self.initiator_completion_queue.is_waiting_to_send(&self.initiator) {
             receiver.ticks.store(0, Ordering::Relaxed);
             receiver.probed.store(false, Ordering::Relaxed);
             if let Some(count) = self.refused_messages() {
                 receiver.refused.store(count, Ordering::Relaxed);
             }
+            if self.initiator_completion_queue.is_idle(&self.initiator) {
+                receiver.longest.store(0, Ordering::Relaxed);
+            }
             return false;
         }
         let ticks = receiver.ticks.load(Ordering::Relaxed).saturating_add(1);
         receiver.ticks.store(ticks, Ordering::Relaxed);
-        match self.refused_messages() {
+        let is_late = match self.refused_messages() {
             // Others' messages count, too; but a message that the peer does not even refuse is for the device to give up.
             Some(count) => receiver.refused.swap(count, Ordering::Relaxed) != count,
-            None => ticks >= PATIENCE,
-        }
+            None => ticks >= TICKS,
+        };
+        // Silent messages may be done: what is on its way may be one behind them.
+        is_late && receiver.had_time_for(self.initiator_completion_queue.unreported(&self.initiator))
     }
 }
 

@@ -433,6 +433,22 @@ impl RequestQueue {
         state.is_marked()
     }
 
+    /// How many requests are outstanding up to the first one whose success the device reports. The caller holds the completion queue's
+    /// lock.
+    pub(crate) fn unreported(&self) -> u64 {
+        let (first, mut slot, mut count) = (self.oldest(), self.oldest(), 1);
+        while slot.state.load().is_unsignalled() {
+            // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are
+            // atomic.
+            slot = unsafe { &*slot.next };
+            if std::ptr::eq(slot, first) {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
     /// Whether the device reports neither the oldest request nor one of those behind it if all succeed. The caller holds the
     /// completion queue's lock.
     pub(crate) fn is_unsignalled(&self) -> bool {

@@ -97,10 +97,12 @@ struct State {
     threshold: u32,
     /// The pending `Notify` requests.
     waiting: Vec<Request>,
-    /// The device's limit event is armed. It is signalled once.
-    armed: bool,
+    /// The limit that the device's event is armed with. It is signalled once.
+    armed: Option<u32>,
     /// How many expected limit events are to be ignored, as the low level was noticed before them.
     stale_events: u32,
+    /// Why the queue is unusable.
+    failed: Option<Status>,
 }
 
 impl State {
@@ -119,8 +121,10 @@ impl State {
         if self.waiting.is_empty() || self.outstanding() >= self.threshold {
             return Vec::new();
         }
-        // The device counts unused receives, which are no more than the outstanding ones: it has signalled its event, too.
-        self.stale_events += u32::from(std::mem::take(&mut self.armed));
+        // The device counts unused receives, which are no more than the outstanding ones: if there are fewer than its limit, it has
+        // signalled its event, too.
+        let outstanding = self.outstanding();
+        self.stale_events += u32::from(self.armed.take_if(|limit| outstanding < *limit).is_some());
         std::mem::take(&mut self.waiting)
     }
 }
@@ -164,8 +168,9 @@ impl SharedReceiveQueue {
             depth: config.depth,
             threshold: config.threshold,
             waiting: Vec::new(),
-            armed: false,
+            armed: None,
             stale_events: 0,
+            failed: None,
         };
         state.grow_to(entries);
         let shared = Arc::new(Shared {
@@ -256,13 +261,16 @@ impl SharedReceiveQueue {
     /// if they are.
     ///
     /// # Errors
-    /// `ND_DEVICE_REMOVED`; the errno of `ibv_modify_srq` as a status. After an error, `ov` is not used.
+    /// `ND_DEVICE_REMOVED`; `ND_UNSUCCESSFUL` if the queue has failed; the errno of `ibv_modify_srq` as a status. After an error, `ov` is not used.
     ///
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn notify(&self, ov: *mut Overlapped) -> Result<()> {
         self.adapter().check()?;
         let mut state = self.shared.lock();
+        if let Some(status) = state.failed {
+            return Err(status);
+        }
         // Arm first: it may fail, and a call that fails must not begin a request.
         self.shared.arm(&mut state)?;
         // SAFETY: the caller keeps `ov` valid until the request completes.
@@ -355,7 +363,7 @@ impl Shared {
         if state.threshold != 0 && state.outstanding() >= state.threshold {
             // The device counts a receive as used before its completion is reaped here.
             self.srq.set_limit(state.threshold)?;
-            state.armed = true;
+            state.armed = Some(state.threshold);
         }
         Ok(())
     }
@@ -367,7 +375,10 @@ impl Shared {
             state.stale_events -= 1;
             return;
         }
-        state.armed = false;
+        state.armed = None;
+        if !status.is_success() {
+            state.failed = Some(status);
+        }
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         complete(waiting, status);

@@ -149,6 +149,11 @@ impl Adapter {
         self.removal.is_gone_now()
     }
 
+    /// Whether the device is known to be gone, so that its objects have been told, or are being told.
+    pub(crate) fn is_known_gone(&self) -> bool {
+        self.removal.is_known()
+    }
+
     /// Handles an rdma_cm event that the device is gone.
     pub(crate) fn removed(&self) {
         self.removal.device_removed();

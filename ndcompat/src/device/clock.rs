@@ -8,7 +8,7 @@ use std::time::Duration;
 use win32::io::{File, Registration, Source};
 
 /// The time between two ticks.
-const INTERVAL: Duration = Duration::from_millis(1200);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(1200);
 
 /// An object that a clock calls.
 pub(crate) trait Ticked: Send + Sync {

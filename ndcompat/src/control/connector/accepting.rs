@@ -52,7 +52,7 @@ impl Connector {
         match accepted {
             Ok(()) => {
                 state.core = Some(core.clone());
-                core.set_ready(terms.outbound_reads);
+                self.set_ready(&id, core, &terms);
                 Ok(())
             }
             Err(status) => {

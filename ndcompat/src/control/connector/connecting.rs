@@ -214,7 +214,7 @@ impl Connector {
             self.make_ready(&id, &core, &state.terms)?;
             id.establish().map_err(|error| Status::IO_TIMEOUT.because(&error))?;
         }
-        core.set_ready(state.terms.outbound_reads);
+        self.set_ready(&id, &core, &state.terms);
         let ended = match peer {
             Peer::There => {
                 self.set_connected(&mut state);

@@ -50,11 +50,21 @@ impl Connector {
         attr.retry_cnt = attr.retry_cnt.min(RETRIES);
         attr.rnr_retry = RNR_RETRIES;
         core.qp.modify(&attr, mask)?;
-        // A shared queue may be empty for as long as its program likes.
-        if !terms.peer_shares {
-            core.limit_waiting(self.file.clock()?, id.port_num());
-        }
+        // Created here, where it may fail.
+        self.file.clock()?;
         Ok(())
+    }
+
+    /// Lets the program post requests. The clock comes after that: it forgets a queue pair that is not ready.
+    pub(super) fn set_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) {
+        core.set_ready(terms.outbound_reads);
+        // A shared queue may be empty for as long as its program likes.
+        if !self.is_iwarp()
+            && !terms.peer_shares
+            && let Ok(clock) = self.file.clock()
+        {
+            core.limit_waiting(clock, id.port_num());
+        }
     }
 
     pub(super) fn set_connected(&self, state: &mut State) {

@@ -280,6 +280,7 @@ fn shared_receive_queues_that_fail() {
         assert_eq!(queue.notify(ov.ptr()), Status::PENDING);
         raise_async(IBV_EVENT_SRQ_ERR);
         shows(method, ov.wait(&queue), Status::UNSUCCESSFUL);
+        shows(method, queue.notify(ov.ptr()), Status::UNSUCCESSFUL);
         fail("ibv_modify_srq", libc::ENOMEM);
         shows("IND2SharedReceiveQueue::Modify", queue.modify(16, 0), Status::INSUFFICIENT_RESOURCES);
     }

@@ -9,6 +9,7 @@ mod files;
 mod notifications;
 mod order;
 mod random_calls;
+mod receivers;
 mod status;
 #[path = "../../../shared/surprises.rs"]
 mod surprises;

@@ -1,0 +1,172 @@
+//! Receives that the peer lacks, and shared receive queues that get low.
+
+use double::{hold, turn};
+use ndcompat::Status;
+use ndcompat::connector::Offer;
+use ndcompat::types::{RegionFlags, RequestFlags};
+use std::ffi::c_void;
+use std::time::Instant;
+use support::client::{Client, Ov, TIME_LIMIT, connect, open};
+use support::com::{Com, QueuePair, SharedReceiveQueue, create};
+use support::{End, Memory, Pair, address, establish, listen};
+
+/// Sends a message that meets no receive.
+fn times_out(end: &End) {
+    end.send(1000, 0..64, RequestFlags::empty()).unwrap();
+    let result = end.completion();
+    assert_eq!((result.status, result.request_context), (Status::IO_TIMEOUT, 1000));
+}
+
+/// Each long message has its time while it is on its way, not afterwards.
+#[test]
+fn a_stream_of_long_messages_does_not_put_off_the_time_limit_of_the_next() {
+    const LENGTH: usize = 1 << 20;
+    let _turn = turn();
+    let Pair { active, passive } = Pair::new();
+    let own = Memory::new(&active.adapter, &active.file, LENGTH, RegionFlags::empty());
+    let peer = Memory::new(&passive.adapter, &passive.file, LENGTH, RegionFlags::ALLOW_REMOTE_WRITE);
+    for context in 0..300 {
+        let (from, to, token) = (own.sge(0..LENGTH), peer.remote_address(0), peer.region.remote_token());
+        // SAFETY: both buffers live until the result is taken.
+        unsafe { active.queue_pair.write(context, &[from], to, token, RequestFlags::empty()) }.unwrap();
+        assert_eq!(active.completion().status, Status::SUCCESS);
+    }
+    times_out(&active);
+}
+
+/// The clock of a file ticks for all its connections, also while one of them is being made.
+#[test]
+fn a_slow_accept_does_not_lose_the_time_limit_of_its_messages() {
+    let _turn = turn();
+    let first = Pair::new();
+    let (adapter, file) = (&first.passive.adapter, &first.passive.file);
+    let active = End::new(adapter, 3);
+    let connector = adapter.create_connector(file).unwrap();
+    let passive = End { connector, file: file.clone(), ..End::new(adapter, 4) };
+    let (listener, at) = listen(adapter, file, address());
+    active.connector.bind(address()).unwrap();
+    let held = hold("rdma_accept");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            establish(&active, &passive, (&listener, at), [Offer::default(), Offer::default()], || ())
+        });
+        // Some ticks later.
+        times_out(&first.passive);
+        drop(held);
+    });
+    times_out(&passive);
+}
+
+/// A shared receive queue on the file of `own`.
+fn shared_queue(own: &Client, threshold: u32) -> Com<SharedReceiveQueue> {
+    // SAFETY: `create` passes an id and a place for the object.
+    create(|iid, out| unsafe {
+        own.adapter.create_shared_receive_queue(iid, own.file, 8, 1, threshold, 0, 0, out)
+    })
+    .unwrap()
+}
+
+fn queue_pair(own: &Client, shared: &Com<SharedReceiveQueue>) -> Com<QueuePair> {
+    let queue = own.completion_queue.as_ptr();
+    // SAFETY: `create` passes an id and a place for the object; the queues live.
+    create(|iid, out| unsafe {
+        let context = std::ptr::null_mut();
+        own.adapter.create_queue_pair_with_srq(iid, queue, queue, shared.as_ptr(), context, 4, 1, 0, out)
+    })
+    .unwrap()
+}
+
+fn post(own: &Client, shared: &Com<SharedReceiveQueue>, receives: usize) {
+    for context in 0..receives {
+        // SAFETY: the memory lives as long as its owner.
+        let status = unsafe { shared.receive(context as *mut c_void, &own.sge(0, 8), 1) };
+        assert_eq!(status, Status::SUCCESS);
+    }
+}
+
+fn send(peer: &Client, messages: usize) {
+    for context in 0..messages {
+        assert_eq!(peer.send(context, 8, RequestFlags::empty()), Status::SUCCESS);
+        assert_eq!(peer.result().status, Status::SUCCESS);
+    }
+}
+
+fn ends(ov: &Ov) {
+    let deadline = Instant::now() + TIME_LIMIT;
+    while ov.internal() == Status::PENDING {
+        assert!(Instant::now() < deadline, "nobody is told that receives are few");
+        std::thread::yield_now();
+    }
+    assert_eq!(ov.internal(), Status::SUCCESS);
+}
+
+#[test]
+fn a_higher_threshold_does_not_cost_the_next_notification() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
+    let shared = shared_queue(&own, 2);
+    own.queue_pair = queue_pair(&own, &shared);
+    connect(&peer, &own);
+    post(&own, &shared, 6);
+    let (mut first, mut second) = (Ov::new(), Ov::new());
+    // SAFETY: both OVERLAPPEDs live until they are complete.
+    unsafe {
+        assert_eq!(shared.notify(first.ptr()), Status::PENDING);
+        assert_eq!(shared.modify(0, 8), Status::SUCCESS);
+        ends(&first);
+        assert_eq!(shared.modify(0, 4), Status::SUCCESS);
+        assert_eq!(shared.notify(second.ptr()), Status::PENDING);
+    }
+    send(&peer, 3);
+    // Nobody takes the results.
+    ends(&second);
+}
+
+/// Creating a queue pair with the number of one that is gone takes the results of that one, so that receives are few.
+#[test]
+fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
+    let shared = shared_queue(&own, 4);
+    own.queue_pair = queue_pair(&own, &shared);
+    // It takes the number that has just become free.
+    let spare = Client::on(&adapter);
+    connect(&peer, &own);
+    post(&own, &shared, 4);
+    send(&peer, 1);
+    let mut few = Ov::new();
+    // SAFETY: the OVERLAPPED lives until it is complete.
+    assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    let _second = queue_pair(&own, &shared);
+    assert_eq!(few.internal(), Status::SUCCESS);
+}
+
+/// Whichever comes first, the request ends.
+#[test]
+fn a_request_beside_the_close_of_its_listener_ends() {
+    let _turn = turn();
+    let adapter = support::adapter();
+    let end = End::new(&adapter, 1);
+    for round in 0..1000_u32 {
+        let (listener, _) = listen(&adapter, &end.file, address());
+        let connector = adapter.create_connector(&end.file).unwrap();
+        let mut request = end.operation();
+        let begun = std::thread::scope(|scope| {
+            let closing = scope.spawn(|| {
+                (0..round % 100 * 5).for_each(|_| std::hint::spin_loop());
+                listener.close();
+            });
+            // SAFETY: waited for.
+            let begun = unsafe { listener.connection_request(&connector, request.ov()) };
+            closing.join().unwrap();
+            begun
+        });
+        match begun {
+            Ok(()) => assert_eq!(request.poll(), Status::CANCELED, "round {round}"),
+            Err(status) => assert_eq!(status, Status::INVALID_DEVICE_STATE, "round {round}"),
+        }
+    }
+}
