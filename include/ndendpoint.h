@@ -75,9 +75,9 @@ ND_EXTENSION(INDCompatConnector, IND2Connector)
     /*
      * Replaces Bind and Connect: connects from the address of a shared endpoint. The connector refers to the endpoint until
      * the connector is released. In addition to the statuses of Connect:
-     *   ND_ADDRESS_ALREADY_EXISTS       another connector has connected from the endpoint to this destination
-     *   ND_ADDRESS_ALREADY_ASSOCIATED   this connector has an address already
-     *   ND_INVALID_DEVICE_STATE         the endpoint is closed
+     *   ND_ADDRESS_ALREADY_EXISTS           another connector has connected from the endpoint to this destination
+     *   STATUS_ADDRESS_ALREADY_ASSOCIATED   this connector has an address already
+     *   ND_INVALID_DEVICE_STATE             the endpoint is closed
      */
     STDMETHOD(ConnectWithSharedEndpoint)(THIS_
         _In_ IUnknown* pQueuePair,

@@ -88,11 +88,6 @@ const WORKSHOP: &[Variable] = &[
         "The version of the compiler that the scripts have chosen. They set it for each other.",
     ),
     variable(
-        "NDCOMPAT_TRIES",
-        "2",
-        "How often a device test may be tried in the lab: 1 gives it no second try.",
-    ),
-    variable(
         "NDCOMPAT_LIBRARY",
         "what `ci/build` has made",
         "The `libndcompat.so` that tests load, and that fuzzing links.",

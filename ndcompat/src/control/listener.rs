@@ -116,7 +116,7 @@ impl Listener {
     /// Binds to a local address (`IND2Listener::Bind`); port 0 takes a free one, the wildcard all addresses of the adapter.
     ///
     /// # Errors
-    /// `ND_DEVICE_REMOVED` once the device is gone; `ND_ADDRESS_ALREADY_ASSOCIATED` if the listener is bound;
+    /// `ND_DEVICE_REMOVED` once the device is gone; `STATUS_ADDRESS_ALREADY_ASSOCIATED` if the listener is bound;
     /// `ND_INVALID_DEVICE_STATE` once it is closed; `ND_SHARING_VIOLATION` if the address is taken; `ND_TOO_MANY_ADDRESSES`
     /// if no port is free; `ND_INVALID_ADDRESS` if the address is not the adapter's; `ND_INSUFFICIENT_RESOURCES`.
     pub fn bind(&self, address: SockAddr) -> Result<()> {

@@ -22,7 +22,7 @@ impl Connector {
     /// the listener's.
     ///
     /// # Errors
-    /// `ND_DEVICE_REMOVED` once the device is gone; `ND_ADDRESS_ALREADY_ASSOCIATED` if the connector has an address or
+    /// `ND_DEVICE_REMOVED` once the device is gone; `STATUS_ADDRESS_ALREADY_ASSOCIATED` if the connector has an address or
     /// a connection; `ND_SHARING_VIOLATION` if the address is taken; `ND_TOO_MANY_ADDRESSES` if no port is free;
     /// `ND_INVALID_ADDRESS` if it is not the adapter's; `ND_INSUFFICIENT_RESOURCES`.
     pub fn bind(&self, address: SockAddr) -> Result<()> {

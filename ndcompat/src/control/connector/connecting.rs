@@ -59,7 +59,7 @@ impl Connector {
     ///
     /// # Errors
     /// Those of [`connect`](Self::connect); `ND_INVALID_PARAMETER_2` for an endpoint of another adapter;
-    /// `ND_INVALID_DEVICE_STATE` if the endpoint is closed; `ND_ADDRESS_ALREADY_ASSOCIATED` if the connector has another
+    /// `ND_INVALID_DEVICE_STATE` if the endpoint is closed; `STATUS_ADDRESS_ALREADY_ASSOCIATED` if the connector has another
     /// address; `ND_ADDRESS_ALREADY_EXISTS` if another connector of the endpoint connects to `destination`.
     ///
     /// # Safety
