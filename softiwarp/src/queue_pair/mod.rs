@@ -217,6 +217,13 @@ impl QueuePair {
         if self.phase == Phase::Idle {
             return Err(PostError::NotConnected);
         }
+        // It would never be sent, nor would anything behind it.
+        if self.phase == Phase::Running
+            && matches!(request.work, Work::Read { .. })
+            && !self.transmitter.may_read()
+        {
+            return Err(PostError::Invalid);
+        }
         self.sends.post(request)?;
         if self.phase != Phase::Running {
             self.flush();
@@ -328,6 +335,7 @@ impl QueuePair {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
+                    self.receive_rest(stream);
                     self.lose(Cause::Lost);
                     return stream.finish();
                 }
@@ -373,6 +381,15 @@ impl QueuePair {
         }
         self.receiver.finish();
         any
+    }
+
+    /// Takes what has arrived on a connection that is lost: messages, or why the peer has ended it.
+    fn receive_rest(&mut self, stream: &mut impl Stream) {
+        self.receiver.begin();
+        while self.phase == Phase::Running && self.receiver.read(stream).is_ok() {
+            self.digest();
+        }
+        self.receiver.finish();
     }
 
     /// Deals with all frames that were read.

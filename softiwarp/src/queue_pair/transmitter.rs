@@ -183,6 +183,11 @@ impl Transmitter {
         outcome
     }
 
+    /// Whether the peer answers reads at all.
+    pub(super) fn may_read(&self) -> bool {
+        self.reads_max != 0
+    }
+
     /// The message to be sent next: read responses and requests alternate.
     fn next(
         &mut self,

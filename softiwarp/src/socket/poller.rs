@@ -142,12 +142,19 @@ impl Poller {
 
     /// As [`drive`](Self::drive), but also returns when `other` is readable.
     pub fn drive_or(&self, other: BorrowedFd<'_>, wait: Option<Duration>) -> bool {
-        self.wait_or(other, wait).unwrap_or(false)
+        self.wait_or(other, wait, || false).unwrap_or(false)
     }
 
-    /// The same, with the error if a signal has ended the wait.
-    pub(crate) fn wait_or(&self, other: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
+    /// The same, with the error if a signal has ended the wait. Does not wait if `done`, which is asked after what was held back has been
+    /// sent: that may have been all there was to wait for.
+    pub(crate) fn wait_or(
+        &self,
+        other: BorrowedFd<'_>,
+        wait: Option<Duration>,
+        done: impl FnOnce() -> bool,
+    ) -> io::Result<bool> {
         self.driven(|| {
+            let wait = if done() { Some(Duration::ZERO) } else { wait };
             let set = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
             let mut both = [set(other.as_raw_fd()), set(self.epoll.as_raw_fd())];
             // SAFETY: an array of two entries that outlives the call.

@@ -237,6 +237,8 @@ functions! {
             return libc::EBUSY;
         }
         *own.listed.lock() = None;
+        // SAFETY: the context lives as long as its queues; the elements of such events are queues.
+        unsafe { Context::withdraw((*cq).context, IBV_EVENT_CQ_ERR, |event| event.element.cq == cq) };
         let channel = own.channel;
         if !channel.is_null() {
             // SAFETY: the channel lives as long as its queues; creating and destroying some at once is for the caller to order.

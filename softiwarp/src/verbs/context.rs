@@ -78,4 +78,18 @@ impl Context {
         // SAFETY: contexts are ours.
         unsafe { &*context.cast::<Context>() }.events.push(ibv_async_event { element, event_type });
     }
+
+    /// Removes the asynchronous events of a kind that are of an object that is about to go.
+    ///
+    /// # Safety
+    /// The context has not been closed.
+    pub(super) unsafe fn withdraw(
+        context: *mut ibv_context,
+        event_type: ibv_event_type,
+        of_object: impl Fn(&ibv_async_event) -> bool,
+    ) {
+        // SAFETY: contexts are ours.
+        let own = unsafe { &*context.cast::<Context>() };
+        own.events.remove(|event| event.event_type == event_type && of_object(event));
+    }
 }

@@ -168,7 +168,10 @@ impl<T> Inbox<T> {
                     .ok_or(libc::EAGAIN);
             }
             let wait = || match poller {
-                Some(poller) => poller.wait_or(self.events.signal().as_fd(), None).map(drop),
+                Some(poller) => {
+                    let signal = self.events.signal().as_fd();
+                    poller.wait_or(signal, None, || !self.events.is_empty()).map(drop)
+                }
                 None => {
                     let mut entry = [PollFd::new(self.events.signal(), PollFlags::IN)];
                     poll(&mut entry, None).map(drop).map_err(io::Error::from)

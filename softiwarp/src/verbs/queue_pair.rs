@@ -313,6 +313,10 @@ functions! {
             Err(libc::EBUSY)
         } else {
             *own.listed.lock() = None;
+            // SAFETY: the context lives as long as its queues; the elements of such events are queues.
+            unsafe {
+                Context::withdraw((*srq).context, IBV_EVENT_SRQ_LIMIT_REACHED, |event| event.element.srq == srq);
+            }
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
             Ok(())

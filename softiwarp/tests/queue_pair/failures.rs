@@ -1,5 +1,8 @@
 //! Requests that fail, are refused or flushed, and what the peer is told of it.
 
+use std::io;
+
+use super::support::Pipe;
 use super::*;
 
 #[test]
@@ -77,6 +80,58 @@ fn requests_that_cannot_be_are_refused() {
     }
     assert_eq!(a.pair.post_send(&request(Payload::Pieces(&[]))), Err(PostError::Full));
     assert_eq!(a.pair.post_receive(1, &[]), Err(PostError::Full));
+}
+
+#[test]
+fn a_read_that_the_peer_would_not_answer_is_refused() {
+    let mut pair = Pair::new(false, 0, 1448, pipes(1 << 20, 1 << 20, 1));
+    let a = &mut pair.ends.0;
+    let read = SendRequest {
+        id: 1,
+        work: Work::Read { token: 1, offset: 1 },
+        payload: Payload::Pieces(&[]),
+        signaled: true,
+        fence: false,
+    };
+    assert_eq!(a.pair.post_send(&read), Err(PostError::Invalid));
+    a.send(2, &[]);
+    pair.ends.1.pair.post_receive(7, &[]).unwrap();
+    pair.until(|pair| pair.ends.1.take_received().iter().any(|received| received.id == 7));
+}
+
+/// A stream whose peer has sent something and is gone.
+struct Reset<'a>(&'a mut Pipe);
+
+impl Stream for Reset<'_> {
+    unsafe fn write(&mut self, _pieces: &[libc::iovec]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    unsafe fn read(&mut self, pieces: &[libc::iovec]) -> io::Result<usize> {
+        // SAFETY: as the caller says.
+        unsafe { self.0.read(pieces) }
+    }
+
+    fn finish(&mut self) {}
+}
+
+#[test]
+fn what_has_arrived_counts_when_writing_finds_the_connection_lost() {
+    let mut pair = plain();
+    pair.ends.1.pair.post_receive(6, &[]).unwrap();
+    pair.ends.0.send(5, &[]);
+    // Who was connected sends when it has received something.
+    pair.until(|pair| pair.ends.1.take_received().len() == 1);
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    a.pair.post_receive(7, &[]).unwrap();
+    a.pair.post_receive(8, &[]).unwrap();
+    b.send(1, &[]);
+    b.pair.transmit(&mut pair.pipes.1);
+    a.send(2, &[]);
+    a.pair.transmit(&mut Reset(&mut pair.pipes.0));
+    assert_eq!(seen(&a.take_received()), [(7, Status::Success), (8, Status::Flushed)]);
+    assert_eq!(seen(&a.take_sent()), [(5, Status::Success), (2, Status::Flushed)]);
+    assert_eq!(a.pair.cause(), Some(Cause::Lost));
 }
 
 #[test]

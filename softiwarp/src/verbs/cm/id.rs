@@ -390,8 +390,10 @@ pub(super) unsafe fn destroy(id: *mut rdma_cm_id) {
         std::mem::forget((listener, connection, socket));
     }
     drop((claim, ends));
+    // Before the wait for what was taken: what is removed cannot be taken any more.
+    let left = events.remove(|event| Arc::ptr_eq(&event.to, &own));
     own.wait();
-    for event in events.remove(|event| Arc::ptr_eq(&event.to, &own)) {
+    for event in left {
         if event.raw.event == RDMA_CM_EVENT_CONNECT_REQUEST {
             // SAFETY: nobody has heard of that id.
             unsafe { destroy(event.raw.id) };

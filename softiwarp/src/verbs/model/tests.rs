@@ -24,12 +24,19 @@ impl Model {
 
     /// As the inbox does in blocking mode.
     fn next(&self) -> u32 {
+        self.next_after(&[])
+    }
+
+    /// The same; what was held back is sent before the wait, which adds these events.
+    fn next_after(&self, flushed: &[u32]) -> u32 {
         if let Some(event) = self.events.pop(|_| {}) {
             return event;
         }
+        let mut flushed = flushed;
         loop {
             let drive = || {
-                if self.kernel().poll() {
+                std::mem::take(&mut flushed).iter().for_each(|event| self.events.push(*event));
+                if self.events.is_empty() && self.kernel().poll() {
                     self.arriving.iter().for_each(|event| self.events.push(*event));
                 }
             };
@@ -89,6 +96,23 @@ fn an_event_of_who_drives_and_one_of_another_thread_both_arrive() {
         let mut taken = [model.next(), model.next()];
         taken.sort_unstable();
         assert_eq!(taken, [1, 2]);
+        adds.join().unwrap();
+        model.end();
+    });
+}
+
+#[test]
+fn who_waits_takes_what_its_own_sending_has_added() {
+    check(|| {
+        let model = Model::new(&[]);
+        let adds = run(&model, |model| model.events.push(3));
+        let first = model.next_after(&[1, 2]);
+        // Who finds the other thread's event sends nothing.
+        if first != 3 {
+            let mut taken = [first, model.next(), model.next()];
+            taken.sort_unstable();
+            assert_eq!(taken, [1, 2, 3]);
+        }
         adds.join().unwrap();
         model.end();
     });
