@@ -131,6 +131,8 @@ pub(crate) struct State {
     pub endpoint: Option<Arc<Endpoint>>,
     /// The queue pair; after the end of the connection, until it is flushed.
     pub core: Option<Arc<Core>>,
+    /// The queue pair has failed while `Accept` was pending.
+    pub has_failed: bool,
     /// The pending `Connect` or `Accept`.
     pub establishing: Option<Request>,
     /// The pending `Disconnect`.
@@ -217,6 +219,7 @@ impl State {
             address: LocalAddress::default(),
             endpoint: None,
             core: None,
+            has_failed: false,
             establishing: None,
             disconnecting: None,
             notify: Requests::new(),

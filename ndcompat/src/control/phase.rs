@@ -94,6 +94,8 @@ pub(crate) enum Step {
     Establish,
     /// Complete `Accept` with success, then end the connection: `Closed(Peer)`.
     EstablishAndLose,
+    /// Remember that the queue pair has failed: the connection ends once it is established.
+    NoteFailure,
     /// Fail `Accept`: `Closed(Abandoned)`.
     FailAccept,
     /// End the attempt, as the peer has given up: `Closed(Abandoned)`.
@@ -135,6 +137,8 @@ impl Phase {
             (Accepting, Event(Established)) => Step::Establish,
             // The peer may connect and disconnect before this side gets the event that the connection is established.
             (Accepting, Event(Disconnected)) => Step::EstablishAndLose,
+            // Both ends may use the connection before that event.
+            (Accepting, QueuePairFailed) => Step::NoteFailure,
             (Accepting, Event(_) | Cancelled | Released | DeviceRemoved) => Step::FailAccept,
 
             (Connected, Event(Disconnected) | QueuePairFailed | QueuePairFlushed | DeviceRemoved) => {
@@ -209,7 +213,9 @@ mod tests {
                 phase == Phase::Connecting
             }
             Step::PeerLeft | Step::RefusePeer => matches!(phase, Phase::Replied(_)),
-            Step::Establish | Step::EstablishAndLose | Step::FailAccept => phase == Phase::Accepting,
+            Step::Establish | Step::EstablishAndLose | Step::NoteFailure | Step::FailAccept => {
+                phase == Phase::Accepting
+            }
             Step::Abandon => matches!(phase, Phase::Requested | Phase::Replied(_)),
             Step::Lose => phase == Phase::Connected,
             Step::FinishDisconnect => phase == Phase::Disconnecting,

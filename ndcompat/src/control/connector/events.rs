@@ -71,10 +71,16 @@ impl Connector {
                 deferred.disconnect.take_if(|_| !self.is_iwarp());
                 deferred.destroy = state.id.take();
             }
+            Step::Establish if state.has_failed => {
+                let established = state.establishing.take();
+                deferred = state.close(End::Peer);
+                deferred.complete_first(established, Status::SUCCESS);
+            }
             Step::Establish => {
                 self.set_connected(state);
                 deferred.complete(state.establishing.take(), Status::SUCCESS);
             }
+            Step::NoteFailure => state.has_failed = true,
             Step::EstablishAndLose => {
                 let established = state.establishing.take();
                 deferred = state.peer_disconnected();

@@ -1,6 +1,6 @@
 //! Statuses that need a failure of the connection manager.
 
-use double::{CmEvent, fail, hold, pending, raise_event, replace_event, stall, turn};
+use double::{CmEvent, Side, complete_with, fail, hold, pending, raise_event, replace_event, stall, turn};
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
@@ -132,6 +132,42 @@ fn connections_that_do_not_come_up() {
     let (accepted, completed) = accept_with(|_, _| ());
     shows(accept, accepted, Status::SUCCESS);
     shows(complete, completed, Status::SUCCESS);
+}
+
+/// Both ends may use a connection before `Accept` completes.
+#[test]
+fn a_queue_pair_that_fails_while_accept_is_pending_ends_the_connection() {
+    let _turn = turn();
+    let adapter = open();
+    let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+    let (listener, at) = listen_on(&adapter, passive.file);
+    let (mut request, mut asked, mut accept, mut complete) = (Ov::new(), Ov::new(), Ov::new(), Ov::new());
+    let (mut notice, mut peers_notice, mut ending) = (Ov::new(), Ov::new(), Ov::new());
+    assert_eq!(active.bind(), Status::SUCCESS);
+    // SAFETY: all are waited for; the memory lives.
+    unsafe {
+        listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
+        assert_eq!(active.connect(at, b"", &mut asked), Status::PENDING);
+        assert_eq!(request.wait(&listener), Status::SUCCESS);
+        assert_eq!(passive.accept(b"", &mut accept), Status::PENDING);
+        assert_eq!(passive.connector.notify_disconnect(notice.ptr()), Status::PENDING);
+        assert_eq!(asked.wait(&active.connector), Status::SUCCESS);
+        // The event that the connection is established is read, and handled later.
+        let held = hold("rdma_ack_cm_event");
+        assert_eq!(active.connector.complete_connect(complete.ptr()), Status::PENDING);
+        assert_eq!(complete.wait(&active.connector), Status::SUCCESS);
+        assert_eq!(active.connector.notify_disconnect(peers_notice.ptr()), Status::PENDING);
+        complete_with(Side::Initiator, IBV_WC_LOC_PROT_ERR);
+        assert_eq!(active.receive(1, 8), Status::SUCCESS);
+        assert_eq!(passive.send(2, 8, RequestFlags::empty()), Status::SUCCESS);
+        assert_eq!(passive.result().status, Status::ACCESS_VIOLATION);
+        drop(held);
+        assert_eq!(accept.wait(&passive.connector), Status::SUCCESS);
+        assert_eq!(notice.wait(&passive.connector), Status::SUCCESS);
+        assert_eq!(peers_notice.wait(&active.connector), Status::SUCCESS);
+        assert_eq!(passive.disconnect(&mut ending), Status::PENDING);
+        assert_eq!(ending.wait(&passive.connector), Status::SUCCESS);
+    }
 }
 
 /// An attempt is cancelled after its failure was reported and before that was handled. The next attempt must not fail because of
