@@ -84,3 +84,9 @@ fn serve() {
         }
     }
 }
+
+/// Makes who sets or cancels a call wait, as long as the result lives.
+#[cfg(test)]
+pub(crate) fn hold() -> impl Drop {
+    ALARMS.lock()
+}

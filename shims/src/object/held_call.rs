@@ -1,4 +1,4 @@
-//! A call that lasts as long as a test wants.
+//! A call that lasts as long as a test wants, and threads that wait for something at once.
 
 use crate::io::sys::{is_asleep, thread_id};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,4 +46,30 @@ impl HeldCall {
             cancelled
         })
     }
+
+    /// Runs `set` on two threads while the call is being made, which ends once both sleep.
+    pub(super) fn ends_before_two(self, set: impl Fn() + Sync) {
+        self.begun.recv().unwrap();
+        on_two_threads(set, || self.end.send(()).unwrap());
+    }
+}
+
+/// Runs `body` on two threads, and `wake` once both sleep.
+pub(super) fn on_two_threads(body: impl Fn() + Sync, wake: impl FnOnce()) {
+    let (tell, told) = mpsc::channel();
+    let body = &body;
+    thread::scope(|scope| {
+        for tell in [tell.clone(), tell] {
+            scope.spawn(move || {
+                tell.send(thread_id()).unwrap();
+                body();
+            });
+        }
+        let numbers = [told.recv().unwrap(), told.recv().unwrap()];
+        // One that has ended counts as asleep.
+        while !numbers.into_iter().all(is_asleep) {
+            thread::yield_now();
+        }
+        wake();
+    });
 }

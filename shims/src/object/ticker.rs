@@ -19,6 +19,14 @@ struct Setting {
     period: Duration,
 }
 
+impl Setting {
+    /// Ends it; its alarm is to be cancelled.
+    fn end(&mut self) -> Option<Alarm> {
+        self.number += 1;
+        self.alarm.take()
+    }
+}
+
 impl Ticker {
     pub(crate) fn new(tick: impl Fn() + Send + Sync + 'static) -> Arc<Ticker> {
         Arc::new(Ticker { tick: Box::new(tick), setting: Mutex::default() })
@@ -31,10 +39,14 @@ impl Ticker {
 
     /// The same; whether an earlier setting was cancelled before it was due, and whether this one is set.
     pub(crate) fn replace(self: &Arc<Self>, due: Option<Instant>, period: Duration) -> (bool, bool) {
-        let cancelled = self.cancel();
-        let mut setting = self.setting.lock();
-        setting.period = period;
-        (cancelled, due.is_none_or(|due| self.arm(&mut setting, due)))
+        let (former, is_set) = {
+            // One lock for both, so that of two threads the second one finds the alarm of the first.
+            let mut setting = self.setting.lock();
+            let former = setting.end();
+            setting.period = period;
+            (former, due.is_none_or(|due| self.arm(&mut setting, due)))
+        };
+        (cancel(former), is_set)
     }
 
     fn arm(self: &Arc<Self>, setting: &mut Setting, when: Instant) -> bool {
@@ -66,17 +78,14 @@ impl Ticker {
 
     /// Cancels it; whether there was something to cancel. A tick that has started has ended then.
     pub(crate) fn cancel(&self) -> bool {
-        let alarm = {
-            let mut setting = self.setting.lock();
-            setting.number += 1;
-            setting.alarm.take()
-        };
-        let cancelled = alarm.is_some();
-        if let Some(alarm) = alarm {
-            alarm::cancel(alarm);
-        }
-        cancelled
+        let former = self.setting.lock().end();
+        cancel(former)
     }
+}
+
+/// Cancels an alarm, without the lock; whether there is one.
+fn cancel(alarm: Option<Alarm>) -> bool {
+    alarm.map(alarm::cancel).is_some()
 }
 
 impl Drop for Ticker {
@@ -87,7 +96,7 @@ impl Drop for Ticker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::held_call::HeldCall;
+    use super::super::held_call::{HeldCall, on_two_threads};
     use super::*;
 
     /// Who cancels may free what a tick uses: the tick, which queues a callback, has ended by then.
@@ -97,5 +106,20 @@ mod tests {
         let ticker = Ticker::new(tick);
         assert!(ticker.set(Some(Instant::now()), Duration::ZERO));
         assert!(!held.ends_before(|| ticker.cancel()));
+    }
+
+    /// Otherwise both times come, and only one can be cancelled.
+    #[test]
+    fn threads_that_set_it_at_once_leave_one_alarm() {
+        let ticker = Ticker::new(|| {});
+        let never = Instant::now() + Duration::from_secs(1 << 30);
+        let set = || assert!(ticker.set(Some(never), Duration::ZERO));
+        set();
+        let held = alarm::hold();
+        on_two_threads(set, || drop(held));
+        // Each alarm has a reference.
+        assert_eq!(Arc::weak_count(&ticker), 1);
+        assert!(ticker.cancel() && !ticker.cancel());
+        assert_eq!(Arc::weak_count(&ticker), 0);
     }
 }

@@ -3,7 +3,7 @@
 use crate::io::Idle;
 use crate::io::alarm::{self, Alarm};
 use crate::io::signal::{Signal, Waiter};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -39,8 +39,7 @@ impl Watch {
     /// Waits for an object, in place of an earlier one, or until a time (`None`: never), and then makes the call once. It has the
     /// effect of a satisfied wait on the object.
     pub(crate) fn set(self: &Arc<Self>, signal: &Arc<Signal>, until: Option<Instant>) {
-        self.cancel();
-        let mut state = self.state.lock();
+        let mut state = self.stopped();
         state.number += 1;
         let number = state.number;
         let watch = Arc::downgrade(self);
@@ -66,6 +65,17 @@ impl Watch {
         };
         let alarm = until.and_then(|until| alarm::set(until, late));
         state.pending = Some(Pending { signal: signal.clone(), waiter, alarm });
+    }
+
+    /// Stops an earlier wait, and returns the state, which no thread has set again.
+    fn stopped(&self) -> MutexGuard<'_, State> {
+        loop {
+            self.cancel();
+            let state = self.state.lock();
+            if state.over == state.number {
+                return state;
+            }
+        }
     }
 
     /// The wait with that number, unless it was set again since.
@@ -152,5 +162,22 @@ mod tests {
         signal.reset();
         watch.set(&signal, None);
         assert!(watch.cancel() && !watch.cancel());
+    }
+
+    /// Otherwise both calls are made, and only one can be stopped.
+    #[test]
+    fn threads_that_set_it_at_once_leave_one_wait() {
+        let (held, call) = HeldCall::new();
+        let watch = Watch::new(move |_| call());
+        let signal = Signal::new(true, false);
+        watch.set(&signal, None);
+        thread::scope(|scope| {
+            scope.spawn(|| signal.set());
+            held.ends_before_two(|| watch.set(&signal, None));
+        });
+        // Each wait has a reference.
+        assert_eq!(Arc::weak_count(&watch), 1);
+        assert!(watch.cancel() && !watch.cancel());
+        assert_eq!(Arc::weak_count(&watch), 0);
     }
 }
