@@ -22,6 +22,12 @@ impl<T: ?Sized> WeakList<T> {
         self.0.push(object);
     }
 
+    /// For how many entries there is memory.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     /// The objects that are alive.
     pub fn living(&self) -> Vec<Arc<T>> {
         self.0.iter().filter_map(Weak::upgrade).collect()

@@ -173,7 +173,7 @@ pub unsafe extern "C" fn ndw_ConnectEx(
 }
 
 /// `TF_REUSE_SOCKET`.
-const TF_REUSE_SOCKET: u32 = 2;
+pub(super) const TF_REUSE_SOCKET: u32 = 2;
 
 /// `DisconnectEx`: a graceful disconnect. With `TF_REUSE_SOCKET` the socket can be used again, and stays bound to its completion
 /// port.

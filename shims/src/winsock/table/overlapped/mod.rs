@@ -23,7 +23,8 @@ pub(in crate::winsock) use transmit::{Part, Transmit};
 use super::selection::Selected;
 use crate::error::*;
 use crate::io::{
-    CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS, Source,
+    CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS,
+    Source, WeakList,
 };
 use crate::winsock::completion_routine::{self, Call};
 use crate::winsock::errors::{error_of, status_of};
@@ -48,7 +49,7 @@ pub(in crate::winsock) struct Driver {
     /// Room to send is watched, too: a request had to wait for it, or events are selected.
     awaits_room: AtomicBool,
     /// Accepted sockets that wait for their first data before the request completes.
-    accepted: Mutex<Vec<Weak<Driver>>>,
+    accepted: Mutex<WeakList<Accepted>>,
     /// The events that the program has selected.
     pub(in crate::winsock) selected: Selected,
 }
@@ -113,12 +114,16 @@ impl InOrder {
     }
 }
 
+/// A connection that waits for its first data. Owned by the listener's request, and gone with it: the connection may last, or be
+/// the next one of the same socket.
+type Accepted = Weak<Driver>;
+
 struct Pending {
     request: Request,
     operation: Operation,
     call: Option<Call>,
     /// The request of a listener.
-    of_listener: bool,
+    of_listener: Option<Arc<Accepted>>,
 }
 
 /// The operation of a request.
@@ -254,7 +259,7 @@ impl Driver {
         self.watch(direction == Direction::Out)?;
         // SAFETY: an OVERLAPPED that stays until the request has completed, by the function's own promise.
         let request = unsafe { completion_routine::begin(&self.file, overlapped, call.as_ref()) };
-        let pending = Pending { request, operation, call, of_listener: false };
+        let pending = Pending { request, operation, call, of_listener: None };
         match left {
             None => queue.pending.add(pending),
             Some(step) => {
@@ -294,15 +299,16 @@ impl Driver {
             }
             Step::Await(connection, receive) => {
                 if let Some(first) = queue.pending.take_first() {
-                    self.accepted.lock().push(Arc::downgrade(&connection));
-                    connection.wait_for_data(&self.file, first.request, receive);
+                    let accepted = Arc::new(Arc::downgrade(&connection));
+                    self.accepted.lock().add(Arc::downgrade(&accepted));
+                    connection.wait_for_data(&self.file, first.request, receive, accepted);
                 }
             }
         }
     }
 
     fn complete(&self, pending: Pending, status: i32, bytes: usize) {
-        if pending.of_listener {
+        if pending.of_listener.is_some() {
             // The connection was watched by the listener's file.
             drop(self.registration.lock().take());
         }
@@ -314,7 +320,13 @@ impl Driver {
     }
 
     /// Completes a listener's request with the first data of this connection, which is watched by the listener's file.
-    fn wait_for_data(self: &Arc<Self>, listener: &Arc<File>, request: Request, receive: Receive) {
+    fn wait_for_data(
+        self: &Arc<Self>,
+        listener: &Arc<File>,
+        request: Request,
+        receive: Receive,
+        accepted: Arc<Accepted>,
+    ) {
         let mut queue = self.input.lock();
         if queue.closed {
             return request.complete(STATUS_CANCELLED, 0);
@@ -325,7 +337,7 @@ impl Driver {
         };
         *self.registration.lock() = Some(registration);
         let operation = Operation::Receive(receive);
-        queue.pending.add(Pending { request, operation, call: None, of_listener: true });
+        queue.pending.add(Pending { request, operation, call: None, of_listener: Some(accepted) });
         self.run(&mut queue);
     }
 
@@ -342,12 +354,6 @@ impl Driver {
             }
         }
         count
-    }
-
-    fn connections(&self) -> Vec<Arc<Driver>> {
-        let mut accepted = self.accepted.lock();
-        accepted.retain(|driver| driver.strong_count() > 0);
-        accepted.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Replaces the descriptor's socket by calling `replace`, unless it is closed. No request is pending then.
@@ -405,10 +411,14 @@ impl Source for Driver {
 
 impl Canceller for Driver {
     fn cancel(&self, scope: CancelScope) -> usize {
-        let own = self.cancel_if(|pending| !pending.of_listener && pending.request.is_in(scope));
-        let of_connections = self.connections().into_iter().map(|connection| {
-            connection.cancel_if(|pending| pending.of_listener && pending.request.is_in(scope))
+        let own = self.cancel_if(|pending| pending.of_listener.is_none() && pending.request.is_in(scope));
+        let connections = self.accepted.lock().living();
+        let of_connections = connections.iter().filter_map(|accepted| accepted.upgrade()).map(|connection| {
+            connection.cancel_if(|pending| pending.of_listener.is_some() && pending.request.is_in(scope))
         });
         own + of_connections.sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests;
