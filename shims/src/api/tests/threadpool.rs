@@ -177,13 +177,74 @@ fn a_cleanup_group_closes_its_members_and_waits_for_them() {
         assert_eq!([(); 3].map(|()| wait(calls.called, LONG)), [0; 3]);
         // SAFETY: the function of the environment takes this.
         unsafe { ndw_CloseThreadpoolCleanupGroupMembers(group, cancel, 9 as *mut c_void) };
-        let cancelled = calls.log().into_iter().filter(|what| *what == 99).count();
-        assert_eq!(cancelled, if cancel == 0 { 0 } else { 3 });
+        // The simple callback has released itself.
+        assert_eq!(cancelled(&calls), if cancel == 0 { 0 } else { 2 });
         // Closed: they take nothing any more.
         ndw_SubmitThreadpoolWork(works[0]);
         assert_eq!(wait(calls.called, 10), WAIT_TIMEOUT);
         ndw_CloseThreadpoolCleanupGroup(group);
     }
+}
+
+/// How many of the calls are those of the cleanup function.
+fn cancelled(calls: &Calls) -> usize {
+    calls.log().into_iter().filter(|what| *what == 99).count()
+}
+
+#[test]
+fn what_is_closed_before_its_cleanup_group_is_not_cleaned_up() {
+    let (calls, group) = (Calls::new(false), ndw_CreateThreadpoolCleanupGroup());
+    let environment = environment(RawHandle::NULL, group);
+    let [closed, left] = [(); 2].map(|()| work(&calls, In::from(&environment)));
+    ndw_CloseThreadpoolWork(closed);
+    // SAFETY: the function of the environment takes this.
+    unsafe { ndw_CloseThreadpoolCleanupGroupMembers(group, 1, 9 as *mut c_void) };
+    assert_eq!(cancelled(&calls), 1);
+    // Its handle is closed, and it is no member any more.
+    ndw_SubmitThreadpoolWork(left);
+    // SAFETY: as above.
+    unsafe { ndw_CloseThreadpoolCleanupGroupMembers(group, 1, 9 as *mut c_void) };
+    assert!(calls.log().is_empty());
+    ndw_CloseThreadpoolCleanupGroup(group);
+}
+
+#[test]
+fn a_callback_may_close_its_object_while_the_cleanup_group_waits_for_it() {
+    unsafe extern "C" fn close_itself(_: *mut Instance, context: *mut c_void, work: RawHandle) {
+        // SAFETY: the test passes its calls, for whose end the group waits.
+        unsafe { Calls::note(context, 1) };
+        // The group takes no more calls of it.
+        ndw_SubmitThreadpoolWork(work);
+        ndw_CloseThreadpoolWork(work);
+    }
+    let (calls, group) = (Calls::new(true), ndw_CreateThreadpoolCleanupGroup());
+    let pool = ndw_CreateThreadpool(null_mut());
+    ndw_SetThreadpoolThreadMaximum(pool, 1);
+    let environment = environment(pool, group);
+    // SAFETY: the calls outlive the work, and the callback takes them.
+    let work =
+        unsafe { ndw_CreateThreadpoolWork(Some(close_itself), calls.context(), In::from(&environment)) };
+    ndw_SubmitThreadpoolWork(work);
+    assert_eq!(wait(calls.called, LONG), 0);
+    // This one does not begin, and is cleaned up.
+    // SAFETY: the calls outlive the callback.
+    let submitted = unsafe {
+        ndw_TrySubmitThreadpoolCallback(Some(note_simple), calls.context(), In::from(&environment))
+    };
+    assert_eq!(submitted, 1);
+    std::thread::scope(|scope| {
+        let (number, numbered) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            number.send(thread_id()).unwrap();
+            // SAFETY: the function of the environment takes this.
+            unsafe { ndw_CloseThreadpoolCleanupGroupMembers(group, 1, 9 as *mut c_void) };
+        });
+        until_asleep(numbered.recv().unwrap());
+        ndw_SetEvent(calls.go_on);
+    });
+    assert_eq!(calls.log(), [1, 99]);
+    ndw_CloseThreadpoolCleanupGroup(group);
+    ndw_CloseThreadpool(pool);
 }
 
 #[test]

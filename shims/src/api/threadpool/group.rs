@@ -6,6 +6,7 @@ use crate::object::RawHandle;
 use crate::object::callbacks;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// `CreateThreadpoolCleanupGroup`.
 #[unsafe(no_mangle)]
@@ -14,7 +15,8 @@ pub extern "C" fn ndw_CreateThreadpoolCleanupGroup() -> RawHandle {
 }
 
 /// `CloseThreadpoolCleanupGroupMembers`: closes all members, and waits for their callbacks. With `cancel` callbacks that have not
-/// started are dropped, and the environment's cleanup function is called for each member.
+/// started are dropped, and the environment's cleanup function is called for each member that the program has not released: it has
+/// not closed the object, or the callback without one has not begun.
 ///
 /// # Safety
 /// The functions that environments name must be safe to call with `context`.
@@ -26,17 +28,19 @@ pub unsafe extern "C" fn ndw_CloseThreadpoolCleanupGroupMembers(
 ) {
     with::<Group>(group, |group| {
         let members = std::mem::take(&mut *group.0.lock());
-        for (handle, member) in &members {
-            // If the program has closed it, the handle is invalid or another object's, and is left alone.
-            callbacks::close_if(*handle, Arc::as_ptr(member).cast());
-            member.stop();
-            if cancel != 0 {
-                member.base().callbacks.cancel();
-            }
-        }
         for (_, member) in &members {
             let base = member.base();
-            base.callbacks.wait();
+            base.leaving.store(true, Ordering::SeqCst);
+            member.stop();
+            if cancel != 0 {
+                base.callbacks.cancel();
+            }
+        }
+        members.iter().for_each(|(_, member)| member.base().callbacks.wait());
+        // Only now, as a callback may have closed a member, and freed its context.
+        for (handle, member) in members.iter().filter(|(_, member)| member.base().release()) {
+            callbacks::close_if(*handle, Arc::as_ptr(member).cast());
+            let base = member.base();
             if let Some(cancelled) = base.cancelled.filter(|_| cancel != 0) {
                 // SAFETY: the program's callback, of this type, with the context of the object.
                 unsafe { cancelled(base.context(), context) };

@@ -1,6 +1,6 @@
 //! I/O completion objects of thread pools.
 
-use super::{Base, Environment, Instance, Member, close, create, with};
+use super::{Base, Environment, Instance, Member, close, create, with_member};
 use crate::arguments::In;
 use crate::error::*;
 use crate::io::queue::Packet;
@@ -72,7 +72,7 @@ pub extern "C" fn ndw_CancelThreadpoolIo(_io: RawHandle) {}
 /// dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WaitForThreadpoolIoCallbacks(io: RawHandle, cancel: i32) {
-    with::<PoolIo>(io, |io| io.base.wait(cancel));
+    with_member::<PoolIo>(io, |io| io.base.wait(cancel));
 }
 
 /// `CloseThreadpoolIo`: requests that complete later cause no callback.

@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `TP_CALLBACK_ENVIRON`.
 #[repr(C)]
@@ -114,6 +115,10 @@ struct Base {
     pool: Option<Arc<Pool>>,
     cancelled: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
     finalization: Option<unsafe extern "C" fn(*mut Instance, *mut c_void)>,
+    /// Its group is closing it: only its close function still knows it.
+    leaving: AtomicBool,
+    /// It was closed, or is a callback without an object that has begun: the context may be gone.
+    released: AtomicBool,
 }
 
 /// Objects of a cleanup group.
@@ -125,6 +130,19 @@ trait Member: Send + Sync {
 
 #[derive(Default)]
 struct Group(Mutex<Vec<(RawHandle, Arc<dyn Member>)>>);
+
+impl Group {
+    /// Adds a member. Those that are over make room when the list is full.
+    fn add(&self, handle: RawHandle, member: Arc<dyn Member>) {
+        let mut members = self.0.lock();
+        if members.len() == members.capacity() {
+            members.retain(|(_, member)| !member.base().is_over());
+            let more = members.len().max(4);
+            members.reserve(more);
+        }
+        members.push((handle, member));
+    }
+}
 
 impl Base {
     fn new(
@@ -144,6 +162,8 @@ impl Base {
             pool,
             cancelled: environment.and_then(|environment| environment.cancelled),
             finalization: environment.and_then(|environment| environment.finalization),
+            leaving: AtomicBool::new(false),
+            released: AtomicBool::new(false),
         };
         Ok((base, group))
     }
@@ -172,6 +192,16 @@ impl Base {
         self.callbacks.submit_to(call, run);
     }
 
+    /// Notes that the program has no use for it any more; false if it was noted before.
+    fn release(&self) -> bool {
+        !self.released.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether it is released, and its last callback has returned.
+    fn is_over(&self) -> bool {
+        self.released.load(Ordering::SeqCst) && self.callbacks.is_idle()
+    }
+
     fn wait(&self, cancel: i32) {
         if cancel != 0 {
             self.callbacks.cancel();
@@ -184,7 +214,7 @@ impl Base {
 fn open<T: Member + Any>(object: Arc<T>, group: Option<Arc<Group>>) -> Result<RawHandle, u32> {
     let handle = callbacks::open(object.clone())?;
     if let Some(group) = group {
-        group.0.lock().push((handle, object));
+        group.add(handle, object);
     }
     Ok(handle)
 }
@@ -227,11 +257,27 @@ fn with<T: Any + Send + Sync>(handle: RawHandle, body: impl FnOnce(Arc<T>)) {
     });
 }
 
+/// The object, unless its group is closing it.
+fn member<T: Member + Any>(handle: RawHandle) -> Result<Arc<T>, u32> {
+    let object = callbacks::get::<T>(handle)?;
+    if object.base().leaving.load(Ordering::SeqCst) { Err(ERROR_INVALID_HANDLE) } else { Ok(object) }
+}
+
+/// Runs `body` with the object, unless its group is closing it.
+fn with_member<T: Member + Any>(handle: RawHandle, body: impl FnOnce(Arc<T>)) {
+    guard((), || {
+        if let Ok(object) = member(handle) {
+            body(object);
+        }
+    });
+}
+
 /// Closes the handle. Callbacks that are queued still run.
 fn close<T: Member + Any>(handle: RawHandle) {
     guard((), || {
         if let Ok(object) = callbacks::take::<T>(handle) {
             object.stop();
+            object.base().release();
         }
     });
 }
@@ -278,4 +324,29 @@ type WorkCallback = unsafe extern "C" fn(*mut Instance, *mut c_void, RawHandle);
 /// A FILETIME as a number; negative times are relative.
 fn time(time: In<'_, FileTime>) -> Option<i64> {
     time.read().map(|time| i64::from(time.high as i32) << 32 | i64::from(time.low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bare(Base);
+
+    impl Member for Bare {
+        fn base(&self) -> &Base {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn members_of_a_cleanup_group_that_are_over_make_room() {
+        let group = Group::default();
+        for _ in 0..1_000 {
+            let (base, _) = Base::new(In::NULL, std::ptr::null_mut()).unwrap();
+            base.release();
+            group.add(RawHandle::NULL, Arc::new(Bare(base)));
+        }
+        let capacity = group.0.lock().capacity();
+        assert!(capacity <= 8, "{capacity}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Timers of thread pools.
 
-use super::{Base, Environment, Member, WorkCallback, close, create, time, with};
+use super::{Base, Environment, Member, WorkCallback, close, create, member, time, with_member};
 use crate::arguments::In;
 use crate::boundary::guard;
 use crate::error::*;
@@ -66,7 +66,7 @@ pub extern "C" fn ndw_SetThreadpoolTimerEx(
     _window: u32,
 ) -> i32 {
     let mut cancelled = false;
-    with::<PoolTimer>(timer, |timer| {
+    with_member::<PoolTimer>(timer, |timer| {
         let due = time(due);
         timer.is_set.store(due.is_some(), Ordering::SeqCst);
         let period = Duration::from_millis(period.into());
@@ -78,15 +78,13 @@ pub extern "C" fn ndw_SetThreadpoolTimerEx(
 /// `IsThreadpoolTimerSet`: TRUE once it was set to a time, even if that has passed.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_IsThreadpoolTimerSet(timer: RawHandle) -> i32 {
-    guard(0, || {
-        callbacks::get::<PoolTimer>(timer).is_ok_and(|timer| timer.is_set.load(Ordering::SeqCst)).into()
-    })
+    guard(0, || member::<PoolTimer>(timer).is_ok_and(|timer| timer.is_set.load(Ordering::SeqCst)).into())
 }
 
 /// `WaitForThreadpoolTimerCallbacks`: with `cancel` callbacks that have not started are dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WaitForThreadpoolTimerCallbacks(timer: RawHandle, cancel: i32) {
-    with::<PoolTimer>(timer, |timer| timer.base.wait(cancel));
+    with_member::<PoolTimer>(timer, |timer| timer.base.wait(cancel));
 }
 
 /// `CloseThreadpoolTimer`.

@@ -1,6 +1,6 @@
 //! Waits of thread pools.
 
-use super::{Base, Environment, Instance, Member, close, create, time, with};
+use super::{Base, Environment, Instance, Member, close, create, time, with_member};
 use crate::api::handle;
 use crate::arguments::In;
 use crate::error::*;
@@ -73,7 +73,7 @@ pub extern "C" fn ndw_SetThreadpoolWaitEx(
 /// Whether a wait was cancelled.
 fn set(wait: RawHandle, object: RawHandle, timeout: In<'_, FileTime>) -> bool {
     let mut cancelled = false;
-    with::<PoolWait>(wait, |wait| {
+    with_member::<PoolWait>(wait, |wait| {
         cancelled = wait.watch.cancel();
         let signal = match handle::get(object) {
             None | Some(Object::Mutex(_)) => None,
@@ -89,7 +89,7 @@ fn set(wait: RawHandle, object: RawHandle, timeout: In<'_, FileTime>) -> bool {
 /// `WaitForThreadpoolWaitCallbacks`: with `cancel` callbacks that have not started are dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WaitForThreadpoolWaitCallbacks(wait: RawHandle, cancel: i32) {
-    with::<PoolWait>(wait, |wait| wait.base.wait(cancel));
+    with_member::<PoolWait>(wait, |wait| wait.base.wait(cancel));
 }
 
 /// `CloseThreadpoolWait`.

@@ -1,6 +1,6 @@
 //! Work objects, and callbacks without an object.
 
-use super::{Base, Environment, Instance, Member, WorkCallback, close, open, with};
+use super::{Base, Environment, Instance, Member, WorkCallback, close, open, with_member};
 use crate::arguments::In;
 use crate::boundary::{guard_bool, guard_handle};
 use crate::error::*;
@@ -23,14 +23,15 @@ pub unsafe extern "C" fn ndw_TrySubmitThreadpoolCallback(
         let (base, group) = Base::new(environment, context)?;
         let work = Arc::new(Simple(base));
         if let Some(group) = group {
-            let mut members = group.0.lock();
-            // These have no close function: they leave the group when they have run.
-            members
-                .retain(|(handle, member)| *handle != RawHandle::NULL || !member.base().callbacks.is_idle());
-            members.push((RawHandle::NULL, work.clone()));
+            group.add(RawHandle::NULL, work.clone());
         }
-        // SAFETY: the program's callback, of this type, with the context that it gave for it.
-        work.0.submit(move |instance, context| unsafe { callback(instance, context) });
+        let begun = work.clone();
+        work.0.submit(move |instance, context| {
+            // It has no close function, and may free its context.
+            begun.0.release();
+            // SAFETY: the program's callback, of this type, with the context that it gave for it.
+            unsafe { callback(instance, context) };
+        });
         Ok(())
     })
 }
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn ndw_CreateThreadpoolWork(
 /// `SubmitThreadpoolWork`: one callback for each call.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_SubmitThreadpoolWork(work: RawHandle) {
-    with::<Work>(work, |object| {
+    with_member::<Work>(work, |object| {
         let callback = object.callback;
         // SAFETY: the program's callback, of this type, with the context that it gave for it.
         object.base.submit(move |instance, context| unsafe { callback(instance, context, work) });
@@ -85,7 +86,7 @@ pub extern "C" fn ndw_SubmitThreadpoolWork(work: RawHandle) {
 /// `WaitForThreadpoolWorkCallbacks`: with `cancel` callbacks that have not started are dropped.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WaitForThreadpoolWorkCallbacks(work: RawHandle, cancel: i32) {
-    with::<Work>(work, |work| work.base.wait(cancel));
+    with_member::<Work>(work, |work| work.base.wait(cancel));
 }
 
 /// `CloseThreadpoolWork`.
