@@ -7,8 +7,8 @@ use super::catalogue::{ProtocolInfo, ProtocolInfoA};
 use super::event;
 use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, retry};
-use super::table::selection::{FD_ACCEPT, enable};
-use super::table::{self, CONNECT_FAILED, CONNECTING, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT};
+use super::table::selection::{FD_ACCEPT, enable, goes_on_connecting};
+use super::table::{self, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT};
 use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
 use crate::arguments::{In, InOut};
 use crate::boundary::guard;
@@ -354,10 +354,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
         }
         match (result, table::get(fd)) {
             (0, Ok(socket)) => socket.became_connected(fd),
-            (libc::EINPROGRESS, Ok(socket)) => {
-                socket.unmark(CONNECT_FAILED);
-                socket.mark(CONNECTING);
-            }
+            (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),
             _ => {}
         }
         match result {

@@ -3,7 +3,7 @@
 //! Each event is recorded once, and again only after its re-enabling call (for `FD_READ` a receive). Readiness is checked
 //! whenever the kernel reports a change, and after each such call.
 
-use super::{CONNECTING, Known, known};
+use super::{CONNECT_FAILED, CONNECTING, Known, known};
 use crate::error::*;
 use crate::io::signal::Signal;
 use crate::io::sys::Deadline;
@@ -74,8 +74,10 @@ impl Selection {
             now.events = if is(libc::POLLIN) { FD_ACCEPT } else { 0 };
             return now;
         }
-        if socket.stream && !self.connected {
-            if socket.is_marked(CONNECTING) {
+        let connecting = socket.is_marked(CONNECTING);
+        if socket.stream && (connecting || !self.connected) {
+            self.connected = false;
+            if connecting {
                 if !is(libc::POLLOUT | libc::POLLERR | libc::POLLHUP) {
                     return now;
                 }
@@ -149,14 +151,19 @@ impl Selected {
     pub(in crate::winsock) fn select(&self, file: &File, socket: &Known, signal: Arc<Signal>, mask: i32) {
         let attachment = file.attach(&signal);
         let record = NetworkEvents::default();
-        let mut selection = Selection { mask, signal, attachment, record, told: 0, connected: false };
-        selection.look(socket);
-        let former = self.0.lock().replace(selection);
-        match former {
-            Some(former) => file.detach(&former.signal, &former.attachment),
-            None => {
+        let selection = Selection { mask, signal, attachment, record, told: 0, connected: false };
+        let former = {
+            let mut selected = self.0.lock();
+            let former = selected.take();
+            if former.is_none() {
                 SELECTIONS.fetch_add(1, Ordering::Relaxed);
             }
+            // Once others find it: who takes the edge of what comes later looks again.
+            selected.insert(selection).look(socket);
+            former
+        };
+        if let Some(former) = former {
+            file.detach(&former.signal, &former.attachment);
         }
     }
 
@@ -217,3 +224,13 @@ pub(in crate::winsock) fn of(fd: RawFd) -> Option<(Arc<Signal>, i32)> {
 pub(in crate::winsock) fn is_selected(socket: &Known) -> bool {
     socket.existing_driver().is_some_and(|driver| driver.selected.is_active())
 }
+
+/// Notes that a `connect` has not ended with its call. The connection may have, and another thread have looked too soon.
+pub(in crate::winsock) fn goes_on_connecting(socket: &Known) {
+    socket.unmark(CONNECT_FAILED);
+    socket.mark(CONNECTING);
+    enable(socket.fd, FD_CONNECT | FD_WRITE);
+}
+
+#[cfg(test)]
+mod tests;
