@@ -237,8 +237,10 @@ functions! {
             return libc::EBUSY;
         }
         *own.listed.lock() = None;
-        // SAFETY: the context lives as long as its queues; the elements of such events are queues.
-        unsafe { Context::withdraw((*cq).context, IBV_EVENT_CQ_ERR, |event| event.element.cq == cq) };
+        // SAFETY: made by this module, and not destroyed yet.
+        let context = unsafe { (*cq).context };
+        // SAFETY: the context is closed after its queues are destroyed.
+        unsafe { Context::withdraw(context, IBV_EVENT_CQ_ERR, cq.cast()) };
         let channel = own.channel;
         if !channel.is_null() {
             // SAFETY: the channel lives as long as its queues; creating and destroying some at once is for the caller to order.

@@ -1,5 +1,6 @@
 //! Contexts and their asynchronous events.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -79,17 +80,20 @@ impl Context {
         unsafe { &*context.cast::<Context>() }.events.push(ibv_async_event { element, event_type });
     }
 
-    /// Removes the asynchronous events of a kind that are of an object that is about to go.
+    /// Removes the asynchronous events of a kind that are of `object`, which is about to go.
     ///
     /// # Safety
     /// The context has not been closed.
     pub(super) unsafe fn withdraw(
         context: *mut ibv_context,
         event_type: ibv_event_type,
-        of_object: impl Fn(&ibv_async_event) -> bool,
+        object: *mut c_void,
     ) {
         // SAFETY: contexts are ours.
         let own = unsafe { &*context.cast::<Context>() };
-        own.events.remove(|event| event.event_type == event_type && of_object(event));
+        own.events.remove(|event| {
+            // SAFETY: the elements of these events are all pointers.
+            event.event_type == event_type && unsafe { event.element.cq }.cast() == object
+        });
     }
 }

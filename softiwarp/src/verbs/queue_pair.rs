@@ -313,10 +313,10 @@ functions! {
             Err(libc::EBUSY)
         } else {
             *own.listed.lock() = None;
-            // SAFETY: the context lives as long as its queues; the elements of such events are queues.
-            unsafe {
-                Context::withdraw((*srq).context, IBV_EVENT_SRQ_LIMIT_REACHED, |event| event.element.srq == srq);
-            }
+            // SAFETY: made by this module, and not destroyed yet.
+            let context = unsafe { (*srq).context };
+            // SAFETY: the context is closed after its queues are destroyed.
+            unsafe { Context::withdraw(context, IBV_EVENT_SRQ_LIMIT_REACHED, srq.cast()) };
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
             Ok(())
