@@ -13,7 +13,7 @@ use support::{End, Memory, Pair, address, establish, listen};
 /// Sends a message that meets no receive.
 fn times_out(end: &End) {
     end.send(1000, 0..64, RequestFlags::empty()).unwrap();
-    let result = end.completion();
+    let result = end.notified_completion();
     assert_eq!((result.status, result.request_context), (Status::IO_TIMEOUT, 1000));
 }
 
