@@ -4,13 +4,14 @@ mod support;
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
 
 use softiwarp::verbs::*;
 use support::verbs::*;
 use verbs_sys::{
-    IBV_EVENT_CQ_ERR, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, RDMA_CM_EVENT_CONNECT_REQUEST,
+    IBV_EVENT_CQ_ERR, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_WR_SEND, RDMA_CM_EVENT_CONNECT_REQUEST,
     RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, ibv_async_event,
-    ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr,
+    ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_wc,
 };
 
 #[test]
@@ -53,6 +54,54 @@ fn a_queue_pair_whose_connection_was_refused_may_be_connected() {
     assert_eq!(connect(resolved(near, port, 1000), ours), libc::EINVAL);
     assert_eq!(accept(event(far).id, theirs), 0);
     assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/// A thread that has seen the queue pair become ready may not have seen its connection.
+#[test]
+fn what_is_posted_while_the_connection_is_made_is_sent() {
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 5);
+    for _ in 0..200 {
+        let one = resolved(near, port, 1000);
+        let (ours, theirs) = (queue_pair(context(one)), queue_pair(context(one)));
+        // SAFETY: the context lives.
+        let ops = unsafe { (*context(one)).ops };
+        // SAFETY: zeros are a receive of nothing.
+        let (mut receive, mut bad): (ibv_recv_wr, _) = (unsafe { zeroed() }, null_mut());
+        // SAFETY: the queue pair lives.
+        assert_eq!(unsafe { ops.post_recv.unwrap()(theirs, &raw mut receive, &raw mut bad) }, 0);
+        let ours_at = ours.expose_provenance();
+        let posts = std::thread::spawn(move || {
+            let mut bad = null_mut();
+            // SAFETY: zeros are a send of nothing.
+            let mut send: ibv_send_wr = unsafe { zeroed() };
+            send.opcode = IBV_WR_SEND;
+            let ours = std::ptr::with_exposed_provenance_mut(ours_at);
+            // SAFETY: the queue pair lives. It is refused until the connection is there.
+            while unsafe { ops.post_send.unwrap()(ours, &raw mut send, &raw mut bad) } != 0 {
+                std::hint::spin_loop();
+            }
+        });
+        assert_eq!(connect(one, ours), 0);
+        let asked = event(far);
+        assert_eq!((asked.kind, accept(asked.id, theirs)), (RDMA_CM_EVENT_CONNECT_REQUEST, 0));
+        assert_eq!(event(far).kind, RDMA_CM_EVENT_ESTABLISHED);
+        assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+        posts.join().unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        // SAFETY: zeros are a completion of nothing.
+        let mut received: ibv_wc = unsafe { zeroed() };
+        // SAFETY: the queue pair lives.
+        let queue = unsafe { (*theirs).recv_cq };
+        // SAFETY: room for a completion; the queue lives.
+        while unsafe { ops.poll_cq.unwrap()(queue, 1, &raw mut received) } == 0 {
+            assert!(Instant::now() < end, "the message does not arrive");
+        }
+        // SAFETY: the id lives.
+        assert_eq!(unsafe { rdma_disconnect(one) }, 0);
+        assert_eq!(event(near).kind, RDMA_CM_EVENT_DISCONNECTED);
+        assert_eq!(event(far).kind, RDMA_CM_EVENT_DISCONNECTED);
+    }
 }
 
 /// The next queue may have its address.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Overlapped sockets: completion by ports, events, waits and routines; order; cancelling; closing.
 #include "overlapped.h"
+#include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -394,6 +396,46 @@ static void thousands_of_buffers_are_one_request()
     }
 }
 
+// A receive that gets less than its buffers hold may leave data in the socket all the same.
+static void what_a_short_receive_leaves_is_received_next()
+{
+    for (const bool urgent : {false, true}) {
+        Pair pair;
+        // From here on, an edge tells of new data.
+        char byte = 0;
+        WSABUF one = {1, &byte};
+        Request first;
+        DWORD flags = 0;
+        CHECK(WSARecv(pair.far_end, &one, 1, nullptr, &flags, &first, nullptr) == SOCKET_ERROR &&
+              WSAGetLastError() == WSA_IO_PENDING);
+        CHECK(send(pair.near_end, "x", 1, 0) == 1 && ended(pair.far_end, first, 1));
+        std::string sent = "abcdef";
+        if (urgent) {
+            CHECK(send(pair.near_end, "abc", 3, 0) == 3 && send(pair.near_end, "!", 1, MSG_OOB) == 1 &&
+                  send(pair.near_end, "def", 3, 0) == 3);
+        } else {
+            sent.assign(20000, 'y');
+            CHECK(send(pair.near_end, sent.data(), 20000, 0) == 20000);
+        }
+        std::string got(sent.size(), '\0');
+        for (size_t done = 0; done < got.size();) {
+            // As many buffers as there are bytes, or four bytes each.
+            const size_t size = urgent ? 1 : 4;
+            std::vector<WSABUF> to;
+            for (size_t at = done; at < got.size(); at += size)
+                to.push_back({static_cast<ULONG>(std::min(size, got.size() - at)), &got[at]});
+            Request receiving;
+            DWORD bytes = 0;
+            flags = 0;
+            const int result = WSARecv(pair.far_end, to.data(), static_cast<DWORD>(to.size()), nullptr, &flags, &receiving, nullptr);
+            CHECK(began(result == 0 ? 0 : WSAGetLastError()));
+            CHECK(WSAGetOverlappedResult(pair.far_end, &receiving, &bytes, TRUE, &flags) && bytes > 0);
+            done += bytes;
+        }
+        CHECK(got == sent);
+    }
+}
+
 int main()
 {
     WSADATA data;
@@ -412,6 +454,7 @@ int main()
              completion_routines_run_in_alertable_waits,
              threads_share_a_socket,
              thousands_of_buffers_are_one_request,
+             what_a_short_receive_leaves_is_received_next,
              sockets_are_read_and_written_as_files,
              a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
          })

@@ -1,6 +1,7 @@
 //! Takes the results of a session from its completion queue, and wakes the tasks that wait for them.
 
 use crate::data::completion_queue::CompletionQueue;
+use crate::data::queue_pair::QueuePair;
 use crate::device::adapter::Adapter;
 use crate::rust_api::memory::AnyMemory;
 use crate::rust_api::request_table::{Done, Queue, RequestTable};
@@ -92,6 +93,14 @@ impl Dispatcher {
         self.requests.lock().len()
     }
 
+    /// Adds a queue pair whose results come here.
+    ///
+    /// # Errors
+    /// The status of the completion queue if that has failed: the queue pair would use memory that has been given back.
+    pub(crate) fn add_pair(&self, pair: &Arc<QueuePair>) -> Result<()> {
+        self.requests.lock().add_pair(pair)
+    }
+
     /// Posts a request by `post`, which gets the request's context. `memory` is kept until the request has completed. Returns
     /// the key of the request.
     ///
@@ -167,12 +176,10 @@ impl Dispatcher {
 
     /// The completion queue has failed: completes all requests with `status`.
     fn fail(&self, status: Status) {
-        let queues = self.requests.lock().refuse(status);
-        // The device must stop using the memory before that is given back.
-        for queue in queues {
-            if let Queue::Pair(pair) | Queue::Window(pair, _) = queue {
-                let _ = pair.flush();
-            }
+        let pairs = self.requests.lock().refuse(status);
+        // The device must stop using the memory before that is given back. Any queue pair may take a shared receive.
+        for pair in pairs {
+            let _ = pair.flush();
         }
         let woken = self.requests.lock().fail(status);
         woken.into_iter().for_each(Waker::wake);

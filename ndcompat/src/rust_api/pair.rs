@@ -95,7 +95,8 @@ impl PairBuilder {
     /// # Errors
     /// `ND_INVALID_PARAMETER_4` for a shared receive queue of another session; `_5` to `_9` for numbers beyond those of
     /// [`AdapterInfo`](crate::types::AdapterInfo), in the order of `CreateQueuePair`; `ND_INSUFFICIENT_RESOURCES` if the
-    /// device has no room; `ND_DEVICE_REMOVED` once it is gone.
+    /// device has no room; `ND_DEVICE_REMOVED` once it is gone; `ND_BUFFER_OVERFLOW` once the session's
+    /// completion queue has overrun.
     pub fn build(self) -> Result<Pair> {
         let dispatcher = self.dispatcher;
         if self.shared.as_ref().is_some_and(|shared| !Arc::ptr_eq(&shared.dispatcher, &dispatcher)) {
@@ -112,7 +113,9 @@ impl PairBuilder {
             max_initiator_sge: 1,
             inline_data_size: self.inline,
         })?;
-        Ok(Pair { dispatcher, pair: Arc::new(pair) })
+        let pair = Arc::new(pair);
+        dispatcher.add_pair(&pair)?;
+        Ok(Pair { dispatcher, pair })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::types::{Completion, RequestType};
 use slab::Slab;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use win32::io::WeakList;
 
 /// The outcome of a request that has succeeded.
 ///
@@ -36,6 +37,8 @@ pub struct Done {
 #[derive(Default)]
 pub(super) struct RequestTable {
     requests: Slab<Request>,
+    /// The queue pairs of the session.
+    pairs: WeakList<QueuePair>,
     /// How many requests have a waker registered.
     waiting: usize,
     /// The status of the completion queue, once it has failed.
@@ -167,10 +170,20 @@ impl RequestTable {
         }
     }
 
-    /// The completion queue has failed: refuses further requests, and returns the queues of those that are outstanding.
-    pub(super) fn refuse(&mut self, status: Status) -> Vec<Queue> {
+    /// Adds a queue pair.
+    ///
+    /// # Errors
+    /// The status of the completion queue if that has failed.
+    pub(super) fn add_pair(&mut self, pair: &Arc<QueuePair>) -> Result<()> {
+        self.failed.map_or(Ok(()), Err)?;
+        self.pairs.add(Arc::downgrade(pair));
+        Ok(())
+    }
+
+    /// The completion queue has failed: refuses further requests and queue pairs, and returns the queue pairs there are.
+    pub(super) fn refuse(&mut self, status: Status) -> Vec<Arc<QueuePair>> {
         self.failed = Some(status);
-        self.requests.iter().map(|(_, request)| request.queue.clone()).collect()
+        self.pairs.living()
     }
 
     /// Completes all outstanding requests with `status`. Returns the wakers to call.

@@ -18,6 +18,8 @@ pub(crate) struct Callbacks {
 #[derive(Default)]
 struct Counts {
     queued: usize,
+    /// How often those that were queued have been cancelled.
+    cancelled: usize,
     running: usize,
     /// The events to set when the last one has returned.
     at_end: Option<Arc<Signal>>,
@@ -63,10 +65,14 @@ impl Callbacks {
         call: impl FnOnce() + Send + 'static,
         run: impl FnOnce(pool::Job) -> bool,
     ) -> bool {
-        self.counts.lock().queued += 1;
+        let before = {
+            let mut counts = self.counts.lock();
+            counts.queued += 1;
+            counts.cancelled
+        };
         let callbacks = self.clone();
         let job = move || {
-            if callbacks.begin() {
+            if callbacks.begin(before) {
                 call();
                 callbacks.end();
             }
@@ -78,10 +84,10 @@ impl Callbacks {
         taken
     }
 
-    /// Takes one queued call; false if it was cancelled (all queued calls are alike).
-    fn begin(&self) -> bool {
+    /// Takes a call that was queued after so many cancellations; false if it was cancelled.
+    fn begin(&self, before: usize) -> bool {
         let mut counts = self.counts.lock();
-        if counts.queued == 0 {
+        if counts.cancelled != before {
             return false;
         }
         counts.queued -= 1;
@@ -110,6 +116,7 @@ impl Callbacks {
     pub(crate) fn cancel(&self) {
         let mut counts = self.counts.lock();
         counts.queued = 0;
+        counts.cancelled += 1;
         self.tell(counts);
     }
 

@@ -199,6 +199,11 @@ impl Transmitter {
         if let Some(first) = self.first.take() {
             return Ok(Some(Message::First(first)));
         }
+        if !held && self.listed != 0 && self.waits_for_the_list(queue) {
+            // The next list begins with it: behind another response it might begin in the middle of a message, again and again.
+            self.turn = false;
+            return Ok(None);
+        }
         let response_first = self.turn || held;
         self.turn = !self.turn;
         if response_first && let Some(response) = self.responses.pop_front() {
@@ -208,6 +213,14 @@ impl Transmitter {
             return Ok(Some(Message::Request(request)));
         }
         Ok(self.responses.pop_front().map(Message::Response))
+    }
+
+    /// Whether the next request is an invalidation that waits for nothing but the listed frames.
+    fn waits_for_the_list(&self, queue: &SendQueue) -> bool {
+        let next = queue.upcoming();
+        next.is_some_and(|slot| {
+            matches!(slot.work, Work::Invalidate(_)) && (!slot.fence || self.reads.is_empty())
+        }) && queue.all_before_next_are_done()
     }
 
     /// The next request that may be sent. Binds and invalidations before it are executed here, in order.

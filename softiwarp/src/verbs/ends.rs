@@ -35,11 +35,22 @@ impl Ends {
     pub(super) fn end(&self) {
         match self.connection.get() {
             Some(connection) => connection.disconnect(),
-            None => self.pair.lock().disconnect(),
+            None => {
+                self.pair.lock().disconnect();
+                self.catch_up();
+            }
         }
     }
 
-    /// It is connected. A queue pair is connected once.
+    /// Sends what a thread has posted, or ended, that has not seen the connection. It is called by that thread, and by the one that
+    /// has made the connection: whoever is the later one finds both.
+    pub(super) fn catch_up(&self) {
+        if let Some(connection) = self.connection.get() {
+            drop(connection.posting());
+        }
+    }
+
+    /// It is connected. A queue pair is connected once. [`catch_up`](Self::catch_up) is to follow, without a lock.
     pub(super) fn connected(&self, connection: &Arc<Connection>) {
         let _ = self.connection.set(Arc::clone(connection));
     }

@@ -148,7 +148,11 @@ pub(super) unsafe extern "C" fn post_send(
         let post = |request: &SendRequest<'_>| match (&mut posting, connection) {
             (Some(posting), _) => posting.post_send(request),
             (None, Some(connection)) => connection.post_send(request),
-            (None, None) => own.ends.pair.lock().post_send(request),
+            (None, None) => {
+                let posted = own.ends.pair.lock().post_send(request);
+                own.ends.catch_up();
+                posted
+            }
         };
         // SAFETY: a work request, with memory that stays until its completion, as verbs ask.
         if let Err(error) = unsafe { own.send(request, post) } {

@@ -408,6 +408,41 @@ fn a_window_is_opened_and_closed_in_the_order_of_the_queue() {
     assert_eq!(b.pair.phase(), Phase::Ended);
 }
 
+/// A peer that always has reads outstanding, whose answers fill more than a list of frames, keeps the stream in the middle of an answer.
+#[test]
+fn an_invalidation_has_its_turn_among_long_answers() {
+    const PAYLOAD: usize = 1428;
+    let mut pair = Pair::new(false, 4, 1448, pipes(usize::MAX, 20_000, 1));
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let long = 31 * PAYLOAD + 1000;
+    let (mine, theirs) = (Block::new(&a.domain, long, ALL), Block::new(&b.domain, long, ALL));
+    let rights = Rights { bind: false, ..ALL };
+    let window = a.domain.window().unwrap();
+    let (token, region) = (window.token() ^ 1, mine.token());
+    let binding = Binding { token, region, offset: mine.at(0), length: 8, rights };
+    a.post(1, Work::Bind(binding), &[]);
+    b.pair.post_receive(7, &[]).unwrap();
+    let read = Work::Read { token: mine.token(), offset: mine.at(0) };
+    let (mut asked, mut answered, mut arrived) = (0, 0, false);
+    for step in 0..2000 {
+        let b = &mut pair.ends.1;
+        while asked < answered + 4 {
+            let length = if asked == 0 { 16 * PAYLOAD } else { long };
+            b.post(100 + asked, read, &[theirs.piece(0, length)]);
+            asked += 1;
+        }
+        if step == 10 {
+            pair.ends.0.post(2, Work::Invalidate(binding.token), &[]);
+            pair.ends.0.send(3, &[]);
+        }
+        pair.step();
+        answered += pair.ends.1.take_sent().len() as u64;
+        arrived |= !pair.ends.1.take_received().is_empty();
+    }
+    assert!(arrived, "after {answered} answers");
+    assert_eq!(seen(&pair.ends.0.take_sent()), [1, 2, 3].map(|id| (id, Status::Success)));
+}
+
 #[test]
 fn a_shared_queue_serves_several_and_says_when_it_runs_low() {
     let told = Arc::new(AtomicUsize::new(0));

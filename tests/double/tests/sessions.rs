@@ -1,7 +1,8 @@
 //! Sessions of the Rust API: what they keep alive while requests are outstanding, and how they wait.
 
-use double::{Side, complete_with, fail, heap, remove_device, turn};
+use double::{Side, complete_with, fail, heap, raise_async, remove_device, turn};
 use ndcompat::types::{RegionFlags, RequestFlags};
+use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
 use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
 use std::future::Future;
 use std::sync::Arc;
@@ -218,6 +219,35 @@ fn receives_of_a_shared_queue_say_whose_they_were() {
         assert_eq!((done.bytes, done.queue_pair), (5, 77));
         low.wait().unwrap();
         assert!(!second.is_done());
+    });
+}
+
+#[test]
+fn no_message_is_written_to_memory_that_a_failed_session_has_given_back() {
+    let _turn = turn();
+    let (client, server) = (session(), session());
+    let shared = server.shared_receives(8, 0).unwrap();
+    let receiving = shared.receive(server.buffer(8).unwrap());
+    let acceptor = server.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = client.queue_pair().build().unwrap();
+            client.wait(client.connect(pair, address, Offer::default())).unwrap()
+        });
+        let request = server.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let pair = server.queue_pair().shared_receives(&shared).build().unwrap();
+        let _passive = server.wait(request.accept(pair, Offer::default())).unwrap();
+        let active = connecting.join().unwrap();
+        // The last completion queue that was made overruns.
+        raise_async(IBV_EVENT_CQ_ERR);
+        let (buffer, result) = receiving.wait();
+        assert_eq!(result, Err(Status::BUFFER_OVERFLOW));
+        let mut message = client.buffer(8).unwrap();
+        message.copy_from_slice(b"too late");
+        assert!(active.send(message).wait().1.is_err());
+        assert_eq!(buffer[..], [0; 8]);
+        assert_eq!(server.queue_pair().build().err(), Some(Status::BUFFER_OVERFLOW));
     });
 }
 

@@ -312,16 +312,78 @@ unsafe extern "C" fn pool_callback(
     POOL_CALLED.lock().unwrap().push((error, bytes, overlapped.addr(), io));
 }
 
+fn pool_io(file: RawHandle) -> RawHandle {
+    let null = std::ptr::null_mut();
+    // SAFETY: a function lives for ever; no environment.
+    unsafe {
+        crate::api::threadpool::ndw_CreateThreadpoolIo(
+            file,
+            Some(pool_callback),
+            null,
+            crate::arguments::In::NULL,
+        )
+    }
+}
+
+/// What the callback of an object of a thread pool was told.
+fn pool_called(object: RawHandle) -> Vec<(u32, usize, usize, RawHandle)> {
+    let called = POOL_CALLED.lock().unwrap();
+    called.iter().filter(|(.., io)| *io == object).copied().collect()
+}
+
+#[test]
+fn who_waits_for_a_thread_pools_requests_waits_for_those_that_pend() {
+    use crate::api::threadpool::*;
+    let file = File::new().unwrap();
+    let (device, _registration) = Device::new(&file);
+    let io = pool_io(file.handle());
+    let mut ov = overlapped(RawHandle::NULL);
+    ndw_StartThreadpoolIo(io);
+    device.start(&file, &mut *ov);
+    // One that has not begun.
+    ndw_StartThreadpoolIo(io);
+    ndw_CancelThreadpoolIo(io);
+    let (waits, waiting) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        waits.send(()).unwrap();
+        ndw_WaitForThreadpoolIoCallbacks(io, 0);
+        pool_called(io).len()
+    });
+    waiting.recv().unwrap();
+    (0..1000).for_each(|_| std::thread::yield_now());
+    device.finish(0, 3);
+    assert_eq!(waiter.join().unwrap(), 1);
+    ndw_CloseThreadpoolIo(io);
+    close(file.handle());
+}
+
+#[test]
+fn a_callback_that_was_cancelled_before_its_request_ended_does_not_come() {
+    use crate::api::threadpool::*;
+    let file = File::new().unwrap();
+    let (device, _registration) = Device::new(&file);
+    let io = pool_io(file.handle());
+    let mut requests = [(); 2].map(|()| overlapped(RawHandle::NULL));
+    ndw_StartThreadpoolIo(io);
+    device.start(&file, &mut *requests[0]);
+    ndw_WaitForThreadpoolIoCallbacks(io, 1);
+    device.finish(0, 3);
+    ndw_StartThreadpoolIo(io);
+    device.start(&file, &mut *requests[1]);
+    device.finish(0, 3);
+    ndw_WaitForThreadpoolIoCallbacks(io, 0);
+    assert_eq!(pool_called(io), [(0, 3, (&raw const *requests[1]).addr(), io)]);
+    ndw_CloseThreadpoolIo(io);
+    close(file.handle());
+}
+
 #[test]
 fn a_thread_pool_gets_the_completions_of_its_file_as_win32_errors() {
     use crate::api::threadpool::*;
     let file = File::new().unwrap();
     let handle = file.handle();
     let (device, _registration) = Device::new(&file);
-    let null = std::ptr::null_mut();
-    // SAFETY: a function lives for ever; no environment.
-    let create =
-        || unsafe { ndw_CreateThreadpoolIo(handle, Some(pool_callback), null, crate::arguments::In::NULL) };
+    let create = || pool_io(handle);
     let io = create();
     assert_ne!(io, RawHandle::NULL);
     assert_eq!((create(), last_error()), (RawHandle::NULL, ERROR_INVALID_PARAMETER));
@@ -331,8 +393,8 @@ fn a_thread_pool_gets_the_completions_of_its_file_as_win32_errors() {
         ndw_StartThreadpoolIo(io);
         device.start(&file, &mut *ov);
         device.finish(status as i32, 3);
-        until(|| POOL_CALLED.lock().unwrap().len() == turn);
-        assert_eq!(POOL_CALLED.lock().unwrap()[turn - 1], (error, 3, address, io));
+        until(|| pool_called(io).len() == turn);
+        assert_eq!(pool_called(io)[turn - 1], (error, 3, address, io));
     }
     ndw_WaitForThreadpoolIoCallbacks(io, 0);
     ndw_CloseThreadpoolIo(io);

@@ -282,6 +282,11 @@ impl Own {
         let (wanted, _) = reads(enhanced);
         let reads = (wanted, agreement.outbound_reads.min(u8::MAX.into()) as u8);
         self.send_locked(&state, RDMA_CM_EVENT_ESTABLISHED, News { status: 0, data, reads });
+        let ends = state.ends.clone();
+        drop(state);
+        if let Some(ends) = ends {
+            ends.catch_up();
+        }
     }
 
     fn ended(self: &Arc<Own>, ended: Ended) {

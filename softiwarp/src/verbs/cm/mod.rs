@@ -220,11 +220,13 @@ impl Own {
         let claim = ends.claim().ok_or(libc::EINVAL)?;
         let agreement = io(connection.accept(&offer(said), data, Arc::clone(&ends.pair)))?;
         ends.connected(&connection);
-        (state.ends, state.claim) = (Some(ends), Some(claim));
+        (state.ends, state.claim) = (Some(Arc::clone(&ends)), Some(claim));
         state.stage = Stage::Connected;
         let clamp = |reads: usize| reads.min(u8::MAX.into()) as u8;
         let reads = (clamp(agreement.inbound_reads), clamp(agreement.outbound_reads));
         self.send_locked(&state, RDMA_CM_EVENT_ESTABLISHED, News { reads, ..News::default() });
+        drop(state);
+        ends.catch_up();
         Ok(())
     }
 

@@ -37,6 +37,9 @@ use std::sync::{Arc, Weak};
 const ARRIVED: u32 = (libc::EPOLLIN | libc::EPOLLPRI) as u32;
 const ENDED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 const ROOM: u32 = libc::EPOLLOUT as u32;
+/// After these, a call that moves less than it was asked to may leave something behind: no edge follows the end, and a receive stops at
+/// urgent data.
+const STAYS_READY: u32 = ENDED | libc::EPOLLPRI as u32;
 
 /// The driver of a socket's overlapped requests.
 pub(in crate::winsock) struct Driver {
@@ -65,14 +68,14 @@ struct Queue {
     pending: InOrder,
     /// The socket may be ready.
     ready: bool,
-    /// The peer has shut down, or there is an error: no edge follows, so the socket counts as ready.
-    ended: bool,
+    /// It counts as ready from now on.
+    stays_ready: bool,
     closed: bool,
 }
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue { pending: InOrder::default(), ready: true, ended: false, closed: false }
+        Queue { pending: InOrder::default(), ready: true, stays_ready: false, closed: false }
     }
 }
 
@@ -246,7 +249,7 @@ impl Driver {
             match operation.attempt(self.fd) {
                 Step::Blocked => queue.ready = false,
                 Step::Done { status: STATUS_SUCCESS, bytes, drained } if !pends => {
-                    queue.ready = !drained || queue.ended;
+                    queue.ready = !drained || queue.stays_ready;
                     // SAFETY: an OVERLAPPED that no other request has, by the function's own promise.
                     unsafe { completion_routine::finish_at_once(&self.file, overlapped, bytes, call) };
                     return Ok(bytes);
@@ -292,7 +295,7 @@ impl Driver {
                 }
             }
             Step::Done { status, bytes, drained } => {
-                queue.ready = !drained || queue.ended;
+                queue.ready = !drained || queue.stays_ready;
                 if let Some(first) = queue.pending.take_first() {
                     self.complete(first, status, bytes);
                 }
@@ -366,7 +369,7 @@ impl Driver {
         drop(self.registration.lock().take());
         let replaced = replace();
         for queue in [&mut input, &mut output] {
-            (queue.ready, queue.ended) = (true, false);
+            (queue.ready, queue.stays_ready) = (true, false);
         }
         Some(replaced)
     }
@@ -401,7 +404,7 @@ impl Source for Driver {
             if events & relevant != 0 {
                 let mut queue = self.queue(direction).lock();
                 queue.ready = true;
-                queue.ended |= events & ENDED != 0;
+                queue.stays_ready |= events & relevant & STAYS_READY != 0;
                 self.run(&mut queue);
             }
         }

@@ -59,7 +59,8 @@ impl Receive {
         }
         let flags = self.flags & !libc::MSG_WAITALL | libc::MSG_DONTWAIT;
         loop {
-            let asked = wire::total(&self.pieces);
+            // One call takes a part of many pieces.
+            let (all, asked) = (wire::total(&self.pieces), wire::total(wire::first_of(&self.pieces)));
             let received = match self.receive(fd, flags) {
                 Ok(received) => received,
                 Err(libc::EAGAIN) => return Step::Blocked,
@@ -80,7 +81,7 @@ impl Receive {
                 let status = if truncated { STATUS_BUFFER_OVERFLOW } else { STATUS_SUCCESS };
                 return Step::Done { status, bytes: count, drained: false };
             }
-            if self.flags & libc::MSG_WAITALL != 0 && count > 0 && count < asked {
+            if self.flags & libc::MSG_WAITALL != 0 && count > 0 && count < all {
                 wire::consume(&mut self.pieces, count);
                 continue;
             }
