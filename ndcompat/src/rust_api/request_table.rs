@@ -52,6 +52,7 @@ pub(super) struct Request {
     /// The length of its buffer, in bytes. A receive's result has the length of the message instead.
     length: usize,
     /// Dropped before the memory: the device may use that until its queue pair is gone.
+    #[expect(dead_code, reason = "kept alive")]
     queue: Queue,
     pub(super) memory: AnyMemory,
 }
@@ -64,12 +65,12 @@ enum State {
 }
 
 /// The queue that a request was posted to. The request keeps it alive.
-#[derive(Clone)]
+#[expect(dead_code, reason = "kept alive")]
 pub(crate) enum Queue {
     Pair(Arc<QueuePair>),
     /// The window is kept, too, until its binding or invalidation has completed.
-    Window(Arc<QueuePair>, #[expect(dead_code, reason = "kept alive")] Arc<MemoryWindow>),
-    Shared(#[expect(dead_code, reason = "kept alive")] Arc<SharedReceiveQueue>),
+    Window(Arc<QueuePair>, Arc<MemoryWindow>),
+    Shared(Arc<SharedReceiveQueue>),
 }
 
 impl RequestTable {
