@@ -433,35 +433,32 @@ impl RequestQueue {
         state.is_marked()
     }
 
-    /// How many requests are outstanding up to the first one whose success the device reports. The caller holds the completion queue's
-    /// lock.
-    pub(crate) fn unreported(&self) -> u64 {
-        let (first, mut slot, mut count) = (self.oldest(), self.oldest(), 1);
+    /// How many requests there are from the oldest on whose success the device does not report, and the slot behind them. The caller
+    /// holds the completion queue's lock.
+    fn unsignalled(&self) -> (u64, &Slot) {
+        let (first, mut slot, mut count) = (self.oldest(), self.oldest(), 0);
         while slot.state.load().is_unsignalled() {
+            count += 1;
             // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are
             // atomic.
             slot = unsafe { &*slot.next };
             if std::ptr::eq(slot, first) {
                 break;
             }
-            count += 1;
         }
-        count
+        (count, slot)
+    }
+
+    /// How many requests are to be sent until the device reports one. The caller holds the completion queue's lock.
+    pub(crate) fn unreported(&self) -> u64 {
+        self.unsignalled().0 + 1
     }
 
     /// Whether the device reports neither the oldest request nor one of those behind it if all succeed. The caller holds the
     /// completion queue's lock.
     pub(crate) fn is_unsignalled(&self) -> bool {
-        let (first, mut slot) = (self.oldest(), self.oldest());
-        while slot.state.load().is_unsignalled() {
-            // SAFETY: the pointer is to a slot of this queue; the slots live as long as the queue, and their states are
-            // atomic.
-            slot = unsafe { &*slot.next };
-            if std::ptr::eq(slot, first) {
-                return true;
-            }
-        }
-        !slot.state.load().is_taken()
+        let behind = self.unsignalled().1.state.load();
+        behind.is_unsignalled() || !behind.is_taken()
     }
 
     /// Lets the device report the last request, which is unsignalled, as done: `post` posts a signalled request without effect behind

@@ -2,7 +2,7 @@
 
 use ndcompat::Status;
 use ndcompat::connector::Offer;
-use ndcompat::types::{RegionFlags, RequestFlags, RequestType};
+use ndcompat::types::{RegionFlags, RequestFlags, RequestType, Sge};
 use std::time::{Duration, Instant};
 use support::{
     End, Memory, Operation, Pair, adapter, address, address6, establish, is_iwarp, is_siw, listen,
@@ -236,6 +236,44 @@ fn a_cancelled_connector_connects_again() {
     passive.receive(1, 0..64).unwrap();
     active.send(2, 0..64, RequestFlags::empty()).unwrap();
     assert_eq!((active.completion().status, passive.completion().status), (Status::SUCCESS, Status::SUCCESS));
+}
+
+/// The accepting end sends with a token of nobody's before the peer has completed the connection.
+#[test]
+fn a_queue_pair_that_fails_before_accept_completes_ends_the_connection() {
+    let adapter = adapter();
+    let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    active.connector.bind(address()).unwrap();
+    let (mut request, mut accept) = (passive.operation(), passive.operation());
+    let (mut connect, mut complete) = (active.operation(), active.operation());
+    // SAFETY: all are waited for, and the memory lives.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait(), Status::SUCCESS);
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+        let part = passive.memory.sge(0..8);
+        let foreign = Sge { token: !part.token, ..part };
+        passive.queue_pair.send(1, &[foreign], RequestFlags::empty()).unwrap();
+        assert_eq!(passive.completion().status, Status::ACCESS_VIOLATION);
+        if connect.wait() == Status::SUCCESS {
+            // Over iWARP the end may be known already.
+            match active.connector.complete_connect(complete.ov()) {
+                Ok(()) => assert_eq!(complete.wait(), Status::SUCCESS),
+                Err(status) => assert!(is_iwarp(), "{status}"),
+            }
+        } else {
+            assert!(is_iwarp());
+        }
+    }
+    assert_eq!(accept.wait(), Status::SUCCESS);
+    let mut notice = active.operation();
+    // SAFETY: waited for.
+    if unsafe { active.connector.notify_disconnect(notice.ov()) }.is_ok() {
+        assert_eq!(notice.wait(), Status::SUCCESS);
+    }
+    assert_eq!(passive.disconnect(), Status::SUCCESS);
 }
 
 #[test]

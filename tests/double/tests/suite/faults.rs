@@ -1,5 +1,6 @@
 //! Statuses that need a failure of the device.
 
+use crate::shared_queue;
 use double::{Side, complete_with, fail, raise_async, remove_device, take_port_down, turn};
 use ndcompat::Status;
 use ndcompat::types::{RegionFlags, RequestFlags};
@@ -56,19 +57,11 @@ fn create_all(client: &Client, shared: &Com<SharedReceiveQueue>) -> Vec<(&'stati
     }
 }
 
-fn shared_queue(client: &Client, threshold: u32) -> Com<SharedReceiveQueue> {
-    // SAFETY: `create` passes an id and a place for the object; the file is the client's.
-    create(|iid, out| unsafe {
-        client.adapter.create_shared_receive_queue(iid, client.file, 4, 1, threshold, 0, 0, out)
-    })
-    .unwrap()
-}
-
 #[test]
 fn devices_without_room() {
     let _turn = turn();
     let client = Client::new();
-    let shared = shared_queue(&client, 0);
+    let shared = shared_queue(&client, 4, 0);
     let wanted = [
         ("IND2Adapter::CreateCompletionQueue", "ibv_create_cq"),
         ("IND2Adapter::CreateSharedReceiveQueue", "ibv_create_srq"),
@@ -92,7 +85,7 @@ fn devices_without_room() {
 fn devices_without_shared_receive_queues() {
     let _turn = turn();
     let client = Client::new();
-    let (shared, queue) = (shared_queue(&client, 0), client.completion_queue.as_ptr());
+    let (shared, queue) = (shared_queue(&client, 4, 0), client.completion_queue.as_ptr());
     fail("ibv_create_qp", libc::EOPNOTSUPP);
     // SAFETY: `create` passes an id and a place for the object; both queues live.
     let made = create::<QueuePair>(|iid, out| unsafe {
@@ -266,7 +259,7 @@ fn completion_queues_that_fail() {
 fn shared_receive_queues_that_fail() {
     let _turn = turn();
     let client = Client::new();
-    let queue = shared_queue(&client, 2);
+    let queue = shared_queue(&client, 4, 2);
     let (method, sge) = ("IND2SharedReceiveQueue::Notify", client.sge(0, 8));
     let mut ov = Ov::new();
     // SAFETY: nothing is received; the OVERLAPPED is waited for.
@@ -373,7 +366,7 @@ fn devices_that_go() {
     let (fresh, bound, asked, answered) =
         (Client::on(&adapter), Client::on(&adapter), Client::on(&adapter), Client::on(&adapter));
     let (listener, at) = listen_on(&adapter, fresh.file);
-    let shared = shared_queue(&fresh, 2);
+    let shared = shared_queue(&fresh, 4, 2);
     let region: Com<MemoryRegion> =
         // SAFETY: `create` passes an id and a place for the object; the file is the client's.
         create(|iid, out| unsafe { adapter.create_memory_region(iid, fresh.file, out) }).unwrap();

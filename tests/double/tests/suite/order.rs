@@ -1,11 +1,12 @@
 //! Results come in the order of posting, in whatever order the device completes.
 
+use crate::shared_queue;
 use double::{complete_reads, delay_reads, refuse_doorbell, turn};
 use ndcompat::Status;
 use ndcompat::types::{Completion, RequestFlags, RequestType};
 use std::ffi::c_void;
 use support::client::{Client, DEPTH, Ov, connect, open};
-use support::com::{Com, QueuePair, SharedReceiveQueue, create};
+use support::com::{Com, QueuePair, create};
 
 /// `ND_CQ_NOTIFY_ANY`
 const ANY: u32 = 1;
@@ -196,10 +197,7 @@ fn a_queue_pair_may_have_the_number_of_another_that_is_gone() {
     let _turn = turn();
     let adapter = open();
     let mut own = Client::on(&adapter);
-    // SAFETY: `create` passes an id and a place for the object.
-    let shared: Com<SharedReceiveQueue> =
-        create(|iid, out| unsafe { adapter.create_shared_receive_queue(iid, own.file, 4, 1, 0, 0, 0, out) })
-            .unwrap();
+    let shared = shared_queue(&own, 4, 0);
     let queue_pair = |own: &Client, context: usize| -> Com<QueuePair> {
         let (queue, context) = (own.completion_queue.as_ptr(), context as *mut c_void);
         // SAFETY: as above, and both queues live.

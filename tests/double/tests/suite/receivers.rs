@@ -1,5 +1,6 @@
 //! Receives that the peer lacks, and shared receive queues that get low.
 
+use crate::shared_queue;
 use double::{hold, turn};
 use ndcompat::Status;
 use ndcompat::connector::Offer;
@@ -57,15 +58,6 @@ fn a_slow_accept_does_not_lose_the_time_limit_of_its_messages() {
     times_out(&passive);
 }
 
-/// A shared receive queue on the file of `own`.
-fn shared_queue(own: &Client, threshold: u32) -> Com<SharedReceiveQueue> {
-    // SAFETY: `create` passes an id and a place for the object.
-    create(|iid, out| unsafe {
-        own.adapter.create_shared_receive_queue(iid, own.file, 8, 1, threshold, 0, 0, out)
-    })
-    .unwrap()
-}
-
 fn queue_pair(own: &Client, shared: &Com<SharedReceiveQueue>) -> Com<QueuePair> {
     let queue = own.completion_queue.as_ptr();
     // SAFETY: `create` passes an id and a place for the object; the queues live.
@@ -105,7 +97,7 @@ fn a_higher_threshold_does_not_cost_the_next_notification() {
     let _turn = turn();
     let adapter = open();
     let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
-    let shared = shared_queue(&own, 2);
+    let shared = shared_queue(&own, 8, 2);
     own.queue_pair = queue_pair(&own, &shared);
     connect(&peer, &own);
     post(&own, &shared, 6);
@@ -129,7 +121,7 @@ fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number
     let _turn = turn();
     let adapter = open();
     let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
-    let shared = shared_queue(&own, 4);
+    let shared = shared_queue(&own, 8, 4);
     own.queue_pair = queue_pair(&own, &shared);
     // It takes the number that has just become free.
     let spare = Client::on(&adapter);
