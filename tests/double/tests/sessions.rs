@@ -15,6 +15,11 @@ const LENGTH: usize = 40 << 20;
 /// The time limit.
 const SOON: Duration = Duration::from_secs(60);
 
+/// Whether a block is in use that was not when the heap was `before`. Other threads of the program use the heap, too, but little of it.
+fn is_kept(length: usize, before: isize) -> bool {
+    heap() - before > length as isize / 2
+}
+
 fn session() -> Session {
     Session::new(&Provider::open_any().unwrap()).unwrap()
 }
@@ -60,7 +65,7 @@ fn memory_that_the_device_can_reach_is_not_freed() {
                 fail("ibv_dereg_mr", libc::EBUSY);
             }
             drop(buffer);
-            assert_eq!(heap() - before >= length as isize, refused, "{length}, refused: {refused}");
+            assert_eq!(is_kept(length, before), refused, "{length}, refused: {refused}, {}", heap() - before);
         }
     }
 }
@@ -88,10 +93,10 @@ fn a_dropped_request_keeps_its_memory_until_it_has_completed() {
     let before = heap();
     let buffer = session.buffer(LENGTH).unwrap();
     let (client, _server) = connected(&session, |pair| drop(pair.receive(buffer)));
-    assert!(heap() - before >= LENGTH as isize, "it is outstanding");
+    assert!(is_kept(LENGTH, before), "it is outstanding");
     client.send(session.buffer(1).unwrap()).wait().1.unwrap();
     session.poll();
-    assert!(heap() - before < LENGTH as isize, "it has completed");
+    assert!(!is_kept(LENGTH, before), "it has completed");
 }
 
 #[test]
@@ -102,9 +107,9 @@ fn memory_of_cancelled_requests_comes_back_with_the_queue_pair() {
     let pair = session.queue_pair().build().unwrap();
     drop(pair.receive(session.buffer(LENGTH).unwrap()));
     let kept = pair.receive(session.buffer(8).unwrap());
-    assert!(heap() - before >= LENGTH as isize);
+    assert!(is_kept(LENGTH, before));
     drop(pair);
-    assert!(heap() - before < LENGTH as isize);
+    assert!(!is_kept(LENGTH, before));
     assert_eq!(kept.wait().1, Err(Status::CANCELED));
 }
 
@@ -117,9 +122,9 @@ fn a_session_that_ends_frees_what_is_outstanding() {
         let session = Session::new(&adapter).unwrap();
         let shared = session.shared_receives(4, 0).unwrap();
         drop(shared.receive(session.buffer(LENGTH).unwrap()));
-        assert!(heap() - before >= LENGTH as isize);
+        assert!(is_kept(LENGTH, before));
     }
-    assert!(heap() - before < LENGTH as isize);
+    assert!(!is_kept(LENGTH, before));
 }
 
 #[test]
