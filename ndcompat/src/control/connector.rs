@@ -68,6 +68,8 @@ pub struct Connector {
     file: Arc<AdapterFile>,
     cookie: Cookie,
     requests: Arc<Outstanding>,
+    /// Steps that are being made, after which no thread holds the connector's id.
+    steps: Arc<Outstanding>,
     state: Mutex<State>,
 }
 
@@ -142,6 +144,7 @@ impl Connector {
             file,
             cookie: Cookie::next(),
             requests: Arc::default(),
+            steps: Arc::default(),
             state: Mutex::new(State::new()),
         });
         connector.channel()?.add(connector.cookie, Arc::downgrade(&connector) as _);
@@ -252,6 +255,8 @@ impl Connector {
             let _ = in_driver.recv_timeout(RETURN_TIME);
         }
         drop(id);
+        // Another thread may have completed a request, and be about to disconnect: until then it keeps the address in use.
+        self.steps.wait_for_none();
         if let Some(endpoint) = endpoint {
             endpoint.leave_destination(self.cookie);
         }
@@ -346,6 +351,7 @@ impl Removable for Connector {
 
 impl Canceller for Connector {
     fn cancel(&self, scope: CancelScope) -> usize {
+        let _step = self.steps.count();
         let mut state = self.lock();
         let was_establishing = state.establishing.is_some();
         let requests = state.take_requests(scope);

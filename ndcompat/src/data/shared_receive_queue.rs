@@ -368,10 +368,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether the limit that is armed is known to have been signalled. A limit that was armed when receives were few is signalled by
+    /// the next message only, so an event that is expected to be stale may be that of the limit now. A device without a limit has
+    /// signalled it; siw reports the last one for ever.
+    fn has_signalled(&self, state: &State) -> bool {
+        state.armed.is_some() && self.srq.query().is_ok_and(|now| now.srq_limit == 0)
+    }
+
     /// Handles the device's limit event, or, with an error as `status`, the failure of the queue.
     fn limit_event(&self, status: Status) {
         let mut state = self.lock();
-        if status == Status::SUCCESS && state.stale_events > 0 {
+        if status == Status::SUCCESS && state.stale_events > 0 && !self.has_signalled(&state) {
             state.stale_events -= 1;
             return;
         }

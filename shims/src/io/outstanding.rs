@@ -1,4 +1,4 @@
-//! Counts an object's outstanding requests, so that its release can wait for the last completion.
+//! Counts an object's outstanding requests, so that its release can wait for the last completion; or what else threads do for it.
 
 use super::queue::Idle;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Outstanding(AtomicUsize);
 
 /// One outstanding request; dropped when it has completed.
-pub(crate) struct Counted(Arc<Outstanding>);
+pub struct Counted(Arc<Outstanding>);
 
 /// How often the waiting thread yields before it sleeps.
 const YIELDS: usize = 64;
@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 impl Outstanding {
     /// Counts a request until the result is dropped.
-    pub(crate) fn count(self: &Arc<Self>) -> Counted {
+    pub fn count(self: &Arc<Self>) -> Counted {
         self.0.fetch_add(1, Ordering::Relaxed);
         Counted(self.clone())
     }

@@ -40,6 +40,18 @@ impl Operations {
         self.counts.lock().started += 1;
     }
 
+    /// One has not begun, or will have no packet.
+    fn take_back(&self) {
+        let mut counts = self.counts.lock();
+        if counts.started == 0 {
+            // Its callback was cancelled before.
+            counts.skipped = counts.skipped.saturating_sub(1);
+            return;
+        }
+        drop(counts);
+        self.end();
+    }
+
     /// One is over: its callback is queued, or it has not begun.
     fn end(&self) {
         let mut counts = self.counts.lock();
@@ -50,7 +62,7 @@ impl Operations {
         }
     }
 
-    /// Whether the packet that has come is to be skipped.
+    /// Whether the packet that has come is to be skipped. Which request it is of does not matter: `StartThreadpoolIo` names none.
     fn skips(&self) -> bool {
         let mut counts = self.counts.lock();
         let skips = counts.skipped != 0;
@@ -133,7 +145,7 @@ pub extern "C" fn ndw_StartThreadpoolIo(io: RawHandle) {
 /// `CancelThreadpoolIo`: the request has not begun, or there will be no packet.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_CancelThreadpoolIo(io: RawHandle) {
-    with_member::<PoolIo>(io, |io| io.operations.end());
+    with_member::<PoolIo>(io, |io| io.operations.take_back());
 }
 
 /// `WaitForThreadpoolIoCallbacks`: waits until all requests that were started have had their callback. With `cancel`, those whose
@@ -147,6 +159,14 @@ pub extern "C" fn ndw_WaitForThreadpoolIoCallbacks(io: RawHandle, cancel: i32) {
         io.operations.wait();
         io.base.wait(cancel);
     });
+}
+
+/// How many packets are still to be skipped.
+#[cfg(test)]
+pub(crate) fn packets_to_skip(io: RawHandle) -> usize {
+    let mut skipped = 0;
+    with_member::<PoolIo>(io, |io| skipped = io.operations.counts.lock().skipped);
+    skipped
 }
 
 /// `CloseThreadpoolIo`: requests that complete later cause no callback.

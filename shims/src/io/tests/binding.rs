@@ -368,6 +368,10 @@ fn a_callback_that_was_cancelled_before_its_request_ended_does_not_come() {
     device.start(&file, &mut *requests[0]);
     ndw_WaitForThreadpoolIoCallbacks(io, 1);
     device.finish(0, 3);
+    // Of two packets that are there at once, threads of the pool would skip either.
+    while packets_to_skip(io) != 0 {
+        std::thread::yield_now();
+    }
     ndw_StartThreadpoolIo(io);
     device.start(&file, &mut *requests[1]);
     device.finish(0, 3);

@@ -6,8 +6,9 @@ use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
 use ndcompat::{RawSockAddr, SockAddr};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::client::{Client, Ov, TIME_LIMIT, connected, listen_on, open};
+use support::client::{Client, Ov, TIME_LIMIT, connect, connected, listen_on, open};
 use support::com::{Com, Listener, QueuePair, create};
 use support::{address, shows};
 
@@ -168,6 +169,43 @@ fn a_queue_pair_that_fails_while_accept_is_pending_ends_the_connection() {
         assert_eq!(passive.disconnect(&mut ending), Status::PENDING);
         assert_eq!(ending.wait(&passive.connector), Status::SUCCESS);
     }
+}
+
+/// Its address is free when `Release` returns, though the thread that has ended the connection is not done yet.
+#[test]
+fn a_connector_is_released_when_nobody_uses_its_id() {
+    let _turn = turn();
+    let adapter = open();
+    let (active, mut passive, spare) = (Client::on(&adapter), Client::on(&adapter), Client::on(&adapter));
+    connect(&active, &passive);
+    let mut notice = Ov::new();
+    // SAFETY: waited for; the memory lives.
+    unsafe {
+        assert_eq!(passive.connector.notify_disconnect(notice.ptr()), Status::PENDING);
+        assert_eq!(active.receive(1, 8), Status::SUCCESS);
+    }
+    complete_with(Side::Initiator, IBV_WC_LOC_PROT_ERR);
+    assert_eq!(passive.send(2, 8, RequestFlags::empty()), Status::SUCCESS);
+    let held = hold("rdma_disconnect");
+    let connector = std::mem::replace(&mut passive.connector, spare.connector.cast().unwrap());
+    let (passive, may_end) = (&passive, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(passive.result().status, Status::ACCESS_VIOLATION));
+        while notice.internal() == Status::PENDING {
+            std::thread::yield_now();
+        }
+        let releases = scope.spawn(|| {
+            drop(connector);
+            assert!(may_end.load(Ordering::SeqCst), "another thread disconnects by its id");
+        });
+        // It does not end meanwhile.
+        let end = Instant::now() + Duration::from_millis(50);
+        while Instant::now() < end && !releases.is_finished() {
+            std::thread::yield_now();
+        }
+        may_end.store(true, Ordering::SeqCst);
+        drop(held);
+    });
 }
 
 /// An attempt is cancelled after its failure was reported and before that was handled. The next attempt must not fail because of

@@ -115,6 +115,33 @@ fn a_higher_threshold_does_not_cost_the_next_notification() {
     ends(&second);
 }
 
+/// A limit that is armed when receives are few already is signalled by the next message only.
+#[test]
+fn a_limit_that_comes_too_late_does_not_cost_the_next_notification() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
+    let shared = shared_queue(&own, 8, 4);
+    own.queue_pair = queue_pair(&own, &shared);
+    connect(&peer, &own);
+    post(&own, &shared, 4);
+    send(&peer, 2);
+    let (mut first, mut second) = (Ov::new(), Ov::new());
+    // SAFETY: both OVERLAPPEDs live until they are complete.
+    unsafe {
+        assert_eq!(shared.notify(first.ptr()), Status::PENDING);
+        (0..2).for_each(|_| assert_eq!(own.result().status, Status::SUCCESS));
+        ends(&first);
+        post(&own, &shared, 4);
+        assert_eq!(shared.notify(second.ptr()), Status::PENDING);
+    }
+    send(&peer, 2);
+    assert_eq!(second.internal(), Status::PENDING, "four are left");
+    send(&peer, 1);
+    // Nobody takes the results.
+    ends(&second);
+}
+
 /// Creating a queue pair with the number of one that is gone takes the results of that one, so that receives are few.
 #[test]
 fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number() {
