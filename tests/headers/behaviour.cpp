@@ -83,6 +83,13 @@ static void interlocked()
     WriteULongRelease(&number, 0xFFFFFFFF), WriteULongPtrNoFence(&address, ULONG_PTR{1} << 63), WriteUCharRaw(&octet, 255);
     CHECK(ReadULongAcquire(&number) == 0xFFFFFFFF && ReadULongPtrRaw(&address) == ULONG_PTR{1} << 63 && ReadUCharNoFence(&octet) == 255);
     CHECK(RotateLeft32(0x80000001, 1) == 3 && RotateRight32(3, 1) == 0x80000001 && RotateLeft64(1ull << 63, 1) == 1 && RotateRight64(1, 1) == 1ull << 63);
+    LONG64 upper;
+    ULONG64 unsigned_upper;
+    CHECK(Multiply128(-1, 5, &upper) == -5 && upper == -1 && MultiplyHigh(LONG64{1} << 62, -8) == -2 && MultiplyHigh(-1, -1) == 0);
+    CHECK(UnsignedMultiply128(~ULONG64{0}, 2, &unsigned_upper) == ~ULONG64{1} && unsigned_upper == 1 && UnsignedMultiplyHigh(ULONG64{1} << 63, 6) == 3);
+    CHECK(ShiftLeft128(ULONG64{1} << 63, 1, 1) == 3 && ShiftLeft128(~ULONG64{0}, 7, 64) == 7 && ShiftRight128(2, 1, 1) == (ULONG64{1} << 63 | 1) && ShiftRight128(9, 1, 64) == 9);
+    const SCOPE_ID unspecified = SCOPEID_UNSPECIFIED_INIT;
+    CHECK(unspecified.Value == 0);
     CHECK(RtlUshortByteSwap(0x0102) == 0x0201 && RtlUlongByteSwap(0x01020304) == 0x04030201 && RtlUlonglongByteSwap(1) == 1ull << 56);
     CHECK(Int32x32To64(-2, 0x40000000) == -0x80000000LL && UInt32x32To64(0xFFFFFFFF, 2) == 0x1FFFFFFFEULL);
     CHECK(htonll(1) == 1ULL << 56 && ntohll(htonll(77)) == 77 && ntohd(htond(1.5)) == 1.5 && htonf(1.0f) == 0x803F);

@@ -34,6 +34,10 @@ static void names()
     CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && list->ai_family == AF_INET);
     CHECK(reinterpret_cast<sockaddr_in*>(list->ai_addr)->sin_port == htons(80));
     freeaddrinfo(list);
+    hints.ai_flags |= AI_FQDN | AI_DISABLE_IDN_ENCODING;
+    CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && strcmp(list->ai_canonname, "127.0.0.1") == 0);
+    freeaddrinfo(list);
+    list = nullptr;
     CHECK(getaddrinfo("no number", "80", &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
     CHECK(WSAGetLastError() == WSAHOST_NOT_FOUND && EAI_NONAME == WSAHOST_NOT_FOUND);
     CHECK(gai_strerror(WSAHOST_NOT_FOUND)[0] != '\0');

@@ -103,6 +103,39 @@ NDW_BIT_SCAN(_BitScanReverse64, ndw_bit_scan_reverse64, unsigned long long)
 #define BitScanForward64 _BitScanForward64
 #define BitScanReverse64 _BitScanReverse64
 
+/* <winnt.h>'s names for products and shifts of 128 bits, which <intrin.h> has, too. */
+__extension__ typedef __int128 ndw_int128;
+__extension__ typedef unsigned __int128 ndw_uint128;
+NDW_INTRINSIC LONG64 Multiply128(LONG64 a, LONG64 b, LONG64 *high)
+{
+    const ndw_int128 product = (ndw_int128)a * b;
+    *high = (LONG64)(product >> 64);
+    return (LONG64)product;
+}
+NDW_INTRINSIC ULONG64 UnsignedMultiply128(ULONG64 a, ULONG64 b, ULONG64 *high)
+{
+    const ndw_uint128 product = (ndw_uint128)a * b;
+    *high = (ULONG64)(product >> 64);
+    return (ULONG64)product;
+}
+NDW_INTRINSIC LONG64 MultiplyHigh(LONG64 a, LONG64 b)
+{
+    return (LONG64)((ndw_int128)a * b >> 64);
+}
+NDW_INTRINSIC ULONG64 UnsignedMultiplyHigh(ULONG64 a, ULONG64 b)
+{
+    return (ULONG64)((ndw_uint128)a * b >> 64);
+}
+/* As the instructions do, they take the lower six bits of the count. */
+NDW_INTRINSIC ULONG64 ShiftLeft128(ULONG64 low, ULONG64 high, BYTE count)
+{
+    return (ULONG64)(((ndw_uint128)high << 64 | low) << (count & 63) >> 64);
+}
+NDW_INTRINSIC ULONG64 ShiftRight128(ULONG64 low, ULONG64 high, BYTE count)
+{
+    return (ULONG64)(((ndw_uint128)high << 64 | low) >> (count & 63));
+}
+
 #if defined(__x86_64__)
 #define ReadTimeStampCounter() __builtin_ia32_rdtsc()
 #endif

@@ -108,6 +108,12 @@ NDW_INLINE int gethostname(char *name, int size)
 #define EAI_SERVICE  10109
 #define EAI_SOCKTYPE 10044
 
+/* The canonical name is the full one. The others change nothing here: names are not encoded unless a program wants that (AI_IDN). */
+#define AI_FQDN                 AI_CANONNAME
+#define AI_NON_AUTHORITATIVE    0
+#define AI_FILESERVER           0
+#define AI_DISABLE_IDN_ENCODING 0
+
 /* Windows' fd_set: an array of sockets. A program may define FD_SETSIZE first, or use a longer structure of its own. */
 #pragma push_macro("__FD_SETSIZE")
 #undef __FD_SETSIZE

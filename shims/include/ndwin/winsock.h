@@ -59,6 +59,7 @@ typedef struct {
         ULONG Value;
     };
 } SCOPE_ID, *PSCOPE_ID;
+#define SCOPEID_UNSPECIFIED_INIT {{0}}
 
 typedef union sockaddr_gen {
     struct sockaddr Address;

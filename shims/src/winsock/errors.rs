@@ -17,9 +17,10 @@ pub(super) fn status_of(errno: i32) -> i32 {
         libc::EOPNOTSUPP => 0xC000_00BB,
         libc::EINVAL => 0xC000_000D,
         libc::ETIMEDOUT => 0xC000_00B5,
-        libc::EADDRNOTAVAIL => 0xC000_0141,
+        libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT => 0xC000_0141,
         libc::EADDRINUSE => 0xC000_020A,
-        libc::ENOTCONN => 0xC000_0140,
+        libc::ENOTCONN | libc::EDESTADDRREQ => 0xC000_0140,
+        libc::ESHUTDOWN => 0xC000_00B0,
         libc::EISCONN => 0xC000_023B,
         libc::ECONNRESET | libc::EPIPE => 0xC000_020D,
         libc::ECONNREFUSED => 0xC000_0236,
@@ -51,6 +52,7 @@ pub(super) fn error_of(status: i32) -> u32 {
         0xC000_0005 | 0xC000_0023 => WSAEFAULT,
         0xC000_00A3 => WSAEWOULDBLOCK,
         0xC000_0140 => WSAENOTCONN,
+        0xC000_00B0 => WSAESHUTDOWN,
         0xC000_0236 | 0xC000_00BC => WSAECONNREFUSED,
         0xC000_0141 | 0xC000_0207 => WSAEADDRNOTAVAIL,
         0xC000_00BB | 0xC000_0002 => WSAEOPNOTSUPP,
@@ -106,6 +108,7 @@ mod tests {
             libc::ECONNABORTED,
             libc::ENETUNREACH,
             libc::EHOSTUNREACH,
+            libc::ESHUTDOWN,
         ] {
             assert_eq!(error_of(status_of(errno)), errno_to_wsa(errno), "errno {errno}");
         }

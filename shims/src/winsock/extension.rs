@@ -4,7 +4,7 @@ use super::catalogue::Guid;
 use super::socket::{is_bound, is_short};
 use super::system::{self, has_peer, int_option};
 use super::table::overlapped::{
-    Accept, Connect, Direction, Operation, Room, Send, addresses_in, fits, prepare,
+    Accept, Connect, Direction, Disconnect, Operation, Room, Send, addresses_in, fits, prepare,
 };
 use super::table::{self, OURS_NOT_TO_WAIT, REUSED};
 use super::wire::Piece;
@@ -175,8 +175,8 @@ pub unsafe extern "C" fn ndw_ConnectEx(
 /// `TF_REUSE_SOCKET`.
 pub(super) const TF_REUSE_SOCKET: u32 = 2;
 
-/// `DisconnectEx`: a graceful disconnect. With `TF_REUSE_SOCKET` the socket can be used again, and stays bound to its completion
-/// port.
+/// `DisconnectEx`: a graceful disconnect, after the sends that are pending. With `TF_REUSE_SOCKET` the socket can be used again, and
+/// stays bound to its completion port.
 ///
 /// # Safety
 /// `overlapped` is NULL, or stays valid until the request has completed.
@@ -192,31 +192,17 @@ pub unsafe extern "C" fn ndw_DisconnectEx(
         if flags & !TF_REUSE_SOCKET != 0 || reserved != 0 {
             return Err(WSAEINVAL);
         }
-        let fd = socket.fd;
-        if !has_peer(fd) && socket.connected_for().is_none() {
+        if !has_peer(socket.fd) && socket.connected_for().is_none() {
             return Err(WSAENOTCONN);
         }
-        let driver = socket.driver()?.clone();
-        // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
-        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
-        if flags & TF_REUSE_SOCKET != 0 {
-            driver.abort();
-            let protocol = int_option(fd, libc::SO_PROTOCOL).map_err(errno_to_wsa)?;
-            let renew = || {
-                let fresh = system::socket(socket.family, libc::SOCK_STREAM, protocol)?;
-                let blocking = system::is_blocking(fd);
-                system::replace(fd, &fresh)?;
-                system::set_blocking(fd, blocking)
-            };
-            driver.renew(renew).ok_or(WSAENOTSOCK)?.map_err(errno_to_wsa)?;
-            socket.became_another(fd);
-            socket.mark(REUSED);
+        let driver = socket.driver()?;
+        let disconnect = Disconnect { reused: (flags & TF_REUSE_SOCKET != 0).then(|| socket.clone()) };
+        if overlapped.is_null() {
+            return driver.disconnect(disconnect);
         }
-        if !overlapped.is_null() {
-            let file = socket.file()?;
-            // SAFETY: C's caller has given an OVERLAPPED that no request has.
-            unsafe { file.finish_at_once(overlapped, 0) };
-        }
+        let operation = Operation::Disconnect(disconnect);
+        // SAFETY: C's caller keeps the OVERLAPPED until the request has completed.
+        unsafe { driver.start(Direction::Out, overlapped, operation, None) }?;
         Ok(())
     };
     guard(0, || told(disconnect()))

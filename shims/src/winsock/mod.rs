@@ -10,6 +10,7 @@ pub mod address;
 pub mod address_change;
 pub mod address_info;
 mod addrinfo;
+mod calls;
 pub mod catalogue;
 mod changes;
 mod completion_routine;

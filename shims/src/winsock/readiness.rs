@@ -1,5 +1,6 @@
 //! `select` and `WSAPoll`.
 
+use super::calls::Call;
 use super::startup::started;
 use super::system::{int_option, poll_all};
 use super::table::{self, CONNECT_FAILED, CONNECTING};
@@ -70,10 +71,18 @@ fn is_idle(revents: i16, fd: RawFd) -> bool {
 /// The longest sleep while there are unconnected sockets, which cannot be watched.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// The outcome of a `select` one of whose sockets another thread closes: as on Windows, that is readable.
+fn closed(members: &[Member], calls: &[Call]) -> Result<SmallVec<[usize; 64]>, u32> {
+    let of_reading = |at: &usize| members[*at].set == 0 && calls[*at].is_over();
+    let readable: SmallVec<[usize; 64]> = (0..members.len()).filter(of_reading).collect();
+    if readable.is_empty() { Err(WSAENOTSOCK) } else { Ok(readable) }
+}
+
 /// The ready members of the sets, as soon as there are any.
 fn wait(members: &[Member], deadline: Deadline) -> Result<SmallVec<[usize; 64]>, u32> {
     let fds = members.iter().map(|member| table::descriptor(member.socket));
     let fds = fds.collect::<Result<SmallVec<[RawFd; 64]>, u32>>()?;
+    let calls = Call::on_each(fds.iter().copied());
     loop {
         let entry =
             |(member, fd): (&Member, &RawFd)| pollfd { fd: *fd, events: ASKED[member.set], revents: 0 };
@@ -82,6 +91,9 @@ fn wait(members: &[Member], deadline: Deadline) -> Result<SmallVec<[usize; 64]>,
         let found = loop {
             let slice = if idle { deadline.min(Deadline::after(SLICE)) } else { deadline };
             poll_all(&mut entries, slice).map_err(errno_to_wsa)?;
+            if calls.iter().any(Call::is_over) {
+                return closed(members, &calls);
+            }
             if entries.iter().any(|entry| entry.revents & libc::POLLNVAL != 0) {
                 return Err(WSAENOTSOCK);
             }
@@ -274,8 +286,14 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
         let _idle = Idle::enter();
         // Every negative time-out is infinite.
         let deadline = timeout.try_into().map_or(Deadline::Never, Deadline::after_millis);
+        let calls = Call::on_each(entries.iter().map(|entry| entry.fd));
         match poll_all(entries, deadline) {
-            Ok(count) => count as c_int,
+            Ok(_) => {
+                for (entry, _) in entries.iter_mut().zip(&calls).filter(|(_, call)| call.is_over()) {
+                    entry.revents = libc::POLLNVAL;
+                }
+                entries.iter().filter(|entry| entry.revents != 0).count() as c_int
+            }
             Err(errno) => fault(errno, errno_to_wsa(errno)),
         }
     })

@@ -3,6 +3,7 @@
 //! Functions that the C library has, too, have its parameters, as the headers redirect its declarations; an `int *` length is
 //! taken as a `socklen_t *`, which has the same size. They set `errno` as well as the last error.
 
+use super::calls::{Call, Closing};
 use super::catalogue::{ProtocolInfo, ProtocolInfoA};
 use super::event;
 use super::startup::started;
@@ -17,7 +18,7 @@ use crate::io::Idle;
 use crate::io::sys::Deadline;
 use libc::{c_int, sockaddr, socklen_t};
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// The lowest descriptor that can be passed as a handle: lower ones are NULL with tag bits.
 const LOWEST: RawFd = 4;
@@ -150,21 +151,38 @@ pub extern "C" fn ndw_WSASocketA(
     make_as_told([family, kind, protocol], info)
 }
 
-/// Closes a socket, and cancels its pending requests.
+/// Closes a socket, ends the calls of other threads on it, and cancels its pending requests.
 pub(crate) fn close(fd: RawFd) -> Result<(), u32> {
+    let closing = Closing::of(fd);
     let socket = table::get(fd)?;
-    table::forget(fd);
     socket.leave();
+    closing.end_calls();
+    table::forget(fd);
+    let lingering = lingering(fd);
     // SAFETY: a socket, and the caller's to close. Linux closes it whatever `close` returns.
     unsafe { libc::close(fd) };
+    // The descriptor is free for another socket by now.
+    drop(closing);
+    drop(lingering);
     socket.abort();
     Ok(())
 }
 
-/// `closesocket`.
+/// Another descriptor of a socket whose close takes the time of its `SO_LINGER`.
+fn lingering(fd: RawFd) -> Option<OwnedFd> {
+    let linger = system::option::<libc::linger>(fd, libc::SOL_SOCKET, libc::SO_LINGER).ok()?;
+    if linger.l_onoff == 0 || linger.l_linger == 0 {
+        return None;
+    }
+    // SAFETY: the caller's socket, which is open.
+    let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::fcntl_dupfd_cloexec(socket, LOWEST).ok()
+}
+
+/// `closesocket`. Calls of other threads that wait on the socket fail with `WSAEINTR`.
 ///
 /// # Safety
-/// Nobody else uses the descriptor, which any call may get for another file from now on.
+/// Nobody uses the descriptor afterwards, which any call may get for another file from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_closesocket(socket: Socket) -> i32 {
     guard(SOCKET_ERROR, || outcome(table::descriptor(socket).and_then(close)))
@@ -269,7 +287,7 @@ pub unsafe extern "C" fn ndw_accept(
                 return fails_as(libc::EFAULT, WSAEFAULT);
             }
         }
-        let _idle = Idle::enter();
+        let (_idle, call) = (Idle::enter(), Call::on(fd));
         let accepted = loop {
             // SAFETY: C's caller has so much room for the address as `length` says, or NULL for it.
             let call = || unsafe { libc::accept4(fd, address, length.as_ptr(), libc::SOCK_CLOEXEC) as isize };
@@ -283,6 +301,9 @@ pub unsafe extern "C" fn ndw_accept(
                 result => break result,
             }
         };
+        if call.is_over() && accepted.is_err() {
+            return fail(libc::EINTR);
+        }
         enable(fd, FD_ACCEPT);
         match accepted {
             Ok(connection) => {
@@ -339,7 +360,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
         if stream && has_peer(fd) {
             return fail(libc::EISCONN);
         }
-        let _idle = Idle::enter();
+        let (_idle, call) = (Idle::enter(), Call::on(fd));
         // SAFETY: C's caller has an address of that length.
         let mut result = checked(unsafe { libc::connect(fd, address, length) }).err().unwrap_or(0);
         if result == libc::EINTR {
@@ -348,6 +369,9 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
                 Ok(_) => int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno),
                 Err(errno) => errno,
             };
+        }
+        if result != 0 && call.is_over() {
+            return fail(libc::EINTR);
         }
         if !stream {
             return if result == 0 { 0 } else { fail(result) };
@@ -443,7 +467,20 @@ pub unsafe extern "C" fn ndw_getpeername(
     guard(SOCKET_ERROR, || unsafe { name(fd, address, length, libc::getpeername) })
 }
 
-/// `shutdown`.
+/// What of a `shutdown` is due at once: output ends after the overlapped requests that are pending.
+fn without_pending_output(fd: RawFd, how: c_int) -> Option<c_int> {
+    let ends_output = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
+    let socket = table::known(fd).filter(|socket| socket.stream && ends_output);
+    let waits =
+        socket.is_some_and(|socket| socket.existing_driver().is_some_and(|driver| driver.shut_down()));
+    match how {
+        libc::SHUT_WR if waits => None,
+        libc::SHUT_RDWR if waits => Some(libc::SHUT_RD),
+        _ => Some(how),
+    }
+}
+
+/// `shutdown`. Output ends when the overlapped requests that are pending have completed.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
@@ -451,8 +488,9 @@ pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
         if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !has_peer(fd) {
             return fail(libc::ENOTCONN);
         }
+        let Some(at_once) = without_pending_output(fd, how) else { return 0 };
         // SAFETY: takes no pointer.
-        if let Err(errno) = checked(unsafe { libc::shutdown(fd, how) }) {
+        if let Err(errno) = checked(unsafe { libc::shutdown(fd, at_once) }) {
             return fail(errno);
         }
         if how != libc::SHUT_WR

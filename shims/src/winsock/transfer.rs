@@ -7,8 +7,8 @@ use super::completion_routine::{Call, CompletionRoutine};
 use super::socket::descriptor_or_none;
 use super::system::int_option;
 use super::table::overlapped::{Direction, Operation};
-use super::table::selection::{FD_READ, enable};
-use super::table::{self, descriptor};
+use super::table::selection::{FD_READ, bytes_waiting, enable};
+use super::table::{self, RECEIVING_SHUT, descriptor};
 use super::wire::{self, Piece, Pieces, WsaBuf};
 use super::{SOCKET_ERROR, Socket, failed, system};
 use crate::arguments::Out;
@@ -25,6 +25,9 @@ use std::sync::atomic::Ordering;
 type Outcome<T> = Result<T, (c_int, u32)>;
 
 const FAULT: (c_int, u32) = (libc::EFAULT, WSAEFAULT);
+
+/// Another thread has closed the socket.
+const ENDED: (c_int, u32) = (libc::EINTR, WSAEINTR);
 
 /// The failure of a send or receive.
 fn failure(fd: RawFd, errno: c_int, flags: c_int) -> (c_int, u32) {
@@ -128,6 +131,10 @@ impl Request<'_> {
             let call = self.routine.map(Call::of);
             let socket = table::usual(self.socket)?;
             let (driver, operation) = (socket.driver()?, operation(socket.stream));
+            if direction == Direction::In && socket.is_marked(RECEIVING_SHUT) && bytes_waiting(socket.fd) == 0
+            {
+                return Err(WSAESHUTDOWN);
+            }
             // SAFETY: the OVERLAPPED, and all that the operation points to, stay until the request has completed, as the caller
             // promises.
             unsafe { driver.start(direction, self.overlapped, operation, call) }

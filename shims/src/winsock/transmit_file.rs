@@ -1,5 +1,6 @@
 //! `TransmitFile`.
 
+use super::calls::Call;
 use super::system::{self, has_peer};
 use super::table::overlapped::{Direction, Operation, Part, Step, Transmit};
 use super::table::{self, descriptor};
@@ -44,12 +45,13 @@ unsafe fn piece(data: *const u8, length: u32) -> Result<Option<Piece>, u32> {
 
 /// Waits until all is sent.
 fn send_all(fd: RawFd, mut transmit: Transmit) -> Result<(), u32> {
-    let _idle = Idle::enter();
+    let (_idle, call) = (Idle::enter(), Call::on(fd));
     loop {
         match transmit.attempt(fd) {
-            Step::Blocked => system::poll(fd, libc::POLLOUT, Deadline::Never).map_err(errno_to_wsa)?,
-            Step::Done { status, .. } if status < 0 => return Err(super::errors::error_of(status)),
-            _ => return Ok(()),
+            Step::Done { status: 0.., .. } => return Ok(()),
+            _ if call.is_over() => return Err(WSAEINTR),
+            Step::Done { status, .. } => return Err(super::errors::error_of(status)),
+            _ => system::poll(fd, libc::POLLOUT, Deadline::Never).map_err(errno_to_wsa)?,
         };
     }
 }

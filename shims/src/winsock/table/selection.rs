@@ -137,7 +137,7 @@ pub(in crate::winsock) fn bytes_waiting(fd: RawFd) -> i32 {
 impl Selected {
     /// Handles a change of the socket.
     pub(in crate::winsock) fn look(&self, fd: RawFd) {
-        if SELECTIONS.load(Ordering::Relaxed) == 0 {
+        if SELECTIONS.load(Ordering::SeqCst) == 0 {
             return;
         }
         if let Some(selection) = &mut *self.0.lock()
@@ -156,7 +156,7 @@ impl Selected {
             let mut selected = self.0.lock();
             let former = selected.take();
             if former.is_none() {
-                SELECTIONS.fetch_add(1, Ordering::Relaxed);
+                SELECTIONS.fetch_add(1, Ordering::SeqCst);
             }
             // Once others find it: who takes the edge of what comes later looks again.
             selected.insert(selection).look(socket);
@@ -182,7 +182,7 @@ impl Selected {
     pub(in crate::winsock) fn clear(&self, file: &File) {
         if let Some(former) = self.0.lock().take() {
             file.detach(&former.signal, &former.attachment);
-            SELECTIONS.fetch_sub(1, Ordering::Relaxed);
+            SELECTIONS.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -194,7 +194,7 @@ impl Selected {
 /// Re-enables events.
 #[inline]
 pub(in crate::winsock) fn enable(fd: RawFd, events: i32) {
-    if SELECTIONS.load(Ordering::Relaxed) > 0 {
+    if SELECTIONS.load(Ordering::SeqCst) > 0 {
         enable_known(fd, events);
     }
 }
@@ -212,7 +212,7 @@ fn enable_known(fd: RawFd, events: i32) {
 
 /// The event and the network events that are selected on a socket.
 pub(in crate::winsock) fn of(fd: RawFd) -> Option<(Arc<Signal>, i32)> {
-    if SELECTIONS.load(Ordering::Relaxed) == 0 {
+    if SELECTIONS.load(Ordering::SeqCst) == 0 {
         return None;
     }
     let socket = known(fd)?;

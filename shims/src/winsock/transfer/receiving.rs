@@ -1,10 +1,11 @@
 //! Receiving.
 
-use super::{FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
+use super::{ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
 use crate::arguments::{InOut, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
 use crate::io::{Idle, Overlapped};
+use crate::winsock::calls::Call;
 use crate::winsock::table::overlapped::{Direction, Operation, Receive};
 use crate::winsock::table::selection::{FD_OOB, FD_READ, enable};
 use crate::winsock::table::{self, RECEIVING_SHUT};
@@ -17,8 +18,11 @@ use std::ptr::null_mut;
 
 /// Receives.
 fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<Received> {
-    let _idle = Idle::enter();
+    let (_idle, call) = (Idle::enter(), Call::on(fd));
     let received = wire::receive(fd, in_one_call(fd, pieces), flags, ancillary);
+    if call.is_over() && !matches!(received, Ok(Received { count: 1.., .. })) {
+        return Err(ENDED);
+    }
     enable(fd, if flags & libc::MSG_OOB != 0 { FD_OOB } else { FD_READ });
     match received {
         Ok(Received { count: 0, .. }) if wire::total(pieces) > 0 && table::is_marked(fd, RECEIVING_SHUT) => {

@@ -1,10 +1,11 @@
 //! Sending.
 
-use super::{Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
+use super::{ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
 use crate::io::{Idle, Overlapped};
+use crate::winsock::calls::Call;
 use crate::winsock::table::overlapped::{Direction, Operation, Send};
 use crate::winsock::table::selection::{FD_WRITE, enable};
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces, WsaBuf, WsaMsg};
@@ -17,7 +18,7 @@ use std::ptr::null;
 
 /// Sends.
 fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<usize> {
-    let _idle = Idle::enter();
+    let (_idle, call) = (Idle::enter(), Call::on(fd));
     match wire::send(fd, in_one_call(fd, pieces), flags, ancillary) {
         Ok(mut count) => {
             if count < wire::total(pieces) && flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) {
@@ -29,6 +30,7 @@ fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Out
             }
             Ok(count)
         }
+        Err(_) if call.is_over() => Err(ENDED),
         Err(libc::EPIPE) => {
             let errno = wire::broken(fd);
             Err((errno, errno_to_wsa(errno)))

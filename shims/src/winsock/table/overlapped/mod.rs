@@ -1,8 +1,8 @@
 //! Overlapped requests of sockets.
 //!
-//! A socket has two queues, for input (receives, accepts) and for output (sends, connects). A request is tried at once if it is
-//! the first, and otherwise waits for its turn and for the socket to be ready, which threads that serve the file's sources
-//! detect. So requests of a queue complete in order.
+//! A socket has two queues, for input (receives, accepts) and for output (sends, connects, disconnects). A request is tried at
+//! once if it is the first, and otherwise waits for its turn and for the socket to be ready, which threads that serve the file's
+//! sources detect. So requests of a queue complete in order.
 //!
 //! The socket is watched edge-triggered (`EPOLLET`), and `ready` stores the last edge, so that no system call is made in vain. A
 //! queue's lock is held while its operations are tried, none of which blocks, and while they complete, so that their packets are
@@ -10,29 +10,36 @@
 
 mod accept;
 mod connect;
+mod disconnect;
 mod receive;
 mod send;
 mod transmit;
 
 pub(in crate::winsock) use accept::{Accept, Room, addresses_in, fits, prepare};
 pub(in crate::winsock) use connect::Connect;
+pub(in crate::winsock) use disconnect::Disconnect;
 pub(in crate::winsock) use receive::Receive;
 pub(in crate::winsock) use send::Send;
 pub(in crate::winsock) use transmit::{Part, Transmit};
 
 use super::selection::Selected;
+use super::{Known, REUSED};
 use crate::error::*;
+use crate::io::sys::Deadline;
 use crate::io::{
-    CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS,
+    CancelScope, Canceller, File, Idle, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS,
     Source, WeakList,
 };
+use crate::winsock::calls::Call as Waiting;
 use crate::winsock::completion_routine::{self, Call};
 use crate::winsock::errors::{error_of, status_of};
+use crate::winsock::system;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 const ARRIVED: u32 = (libc::EPOLLIN | libc::EPOLLPRI) as u32;
 const ENDED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
@@ -71,11 +78,33 @@ struct Queue {
     /// It counts as ready from now on.
     stays_ready: bool,
     closed: bool,
+    /// Of output: whether the program has ended it.
+    end: End,
 }
+
+/// The end of a socket's output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    None,
+    /// Once the pending requests have completed.
+    Pending,
+    Reached,
+}
+
+impl End {
+    /// What it is after another call has ended output, too.
+    fn or(self, other: End) -> End {
+        if self == End::None { other } else { self }
+    }
+}
+
+/// The longest sleep of a thread that waits for room and for the end of requests at once.
+const SLICE: Duration = Duration::from_millis(20);
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue { pending: InOrder::default(), ready: true, stays_ready: false, closed: false }
+        let pending = InOrder::default();
+        Queue { pending, ready: true, stays_ready: false, closed: false, end: End::None }
     }
 }
 
@@ -136,6 +165,7 @@ pub(in crate::winsock) enum Operation {
     Transmit(Transmit),
     Accept(Accept),
     Connect(Connect),
+    Disconnect(Disconnect),
 }
 
 /// The outcome of an attempt.
@@ -148,6 +178,8 @@ pub(in crate::winsock) enum Step {
     Await(Arc<Driver>, Receive),
     /// The connection is established, and the request continues with a send.
     Then(Send),
+    /// The connection has ended, and the socket is to be made anew before the request completes.
+    Renew(Arc<Known>),
 }
 
 impl Step {
@@ -168,6 +200,7 @@ impl Operation {
             Operation::Transmit(transmit) => transmit.attempt(fd),
             Operation::Accept(accept) => accept.attempt(fd),
             Operation::Connect(connect) => connect.attempt(fd),
+            Operation::Disconnect(disconnect) => disconnect.attempt(fd),
         }
     }
 
@@ -177,7 +210,7 @@ impl Operation {
             Operation::Receive(receive) => receive.done,
             Operation::Send(send) => send.sent,
             Operation::Transmit(transmit) => transmit.sent,
-            Operation::Accept(_) | Operation::Connect(_) => 0,
+            Operation::Accept(_) | Operation::Connect(_) | Operation::Disconnect(_) => 0,
         }
     }
 }
@@ -242,6 +275,13 @@ impl Driver {
         if call.is_some() && self.file.is_bound() {
             return Err(WSAEINVAL);
         }
+        if let Operation::Disconnect(_) = operation {
+            queue.end = queue.end.or(End::Reached);
+            // It needs no room.
+            queue.ready |= queue.pending.is_empty();
+        } else if queue.end != End::None {
+            return Err(WSAESHUTDOWN);
+        }
         let mut left = None;
         if queue.pending.is_empty() && queue.ready {
             // Windows' accepts never complete at once, and programs take the packet for the only word on it.
@@ -255,6 +295,13 @@ impl Driver {
                     return Ok(bytes);
                 }
                 Step::Done { status, .. } if status as u32 >> 30 == 3 => return Err(error_of(status)),
+                Step::Renew(socket) => {
+                    drop(queue);
+                    self.reuse(&socket).map_err(errno_to_wsa)?;
+                    // SAFETY: an OVERLAPPED that no other request has, by the function's own promise.
+                    unsafe { completion_routine::finish_at_once(&self.file, overlapped, 0, call) };
+                    return Ok(0);
+                }
                 // A warning is reported by a completion.
                 step => left = Some(step),
             }
@@ -299,6 +346,14 @@ impl Driver {
                 if let Some(first) = queue.pending.take_first() {
                     self.complete(first, status, bytes);
                 }
+                self.shut_down_after_the_last(queue);
+            }
+            Step::Renew(socket) => {
+                let Some(first) = queue.pending.take_first() else { return };
+                let status = MutexGuard::unlocked(queue, || self.reuse(&socket))
+                    .err()
+                    .map_or(STATUS_SUCCESS, status_of);
+                self.complete(first, status, 0);
             }
             Step::Await(connection, receive) => {
                 if let Some(first) = queue.pending.take_first() {
@@ -350,16 +405,84 @@ impl Driver {
         for queue in [&self.input, &self.output] {
             let mut queue = queue.lock();
             let cancelled = queue.pending.take_if(&meant);
+            if cancelled.is_empty() {
+                continue;
+            }
             count += cancelled.len();
             for pending in cancelled {
                 let bytes = pending.operation.transferred();
                 self.complete(pending, STATUS_CANCELLED, bytes);
             }
+            self.shut_down_after_the_last(&mut queue);
+            // What is next may not need what the cancelled one has waited for.
+            queue.ready = true;
+            self.run(&mut queue);
         }
         count
     }
 
-    /// Replaces the descriptor's socket by calling `replace`, unless it is closed. No request is pending then.
+    /// No more requests for output are accepted. Returns whether some are pending, and output is shut down when they have completed;
+    /// otherwise the caller does it.
+    pub(in crate::winsock) fn shut_down(&self) -> bool {
+        let mut queue = self.output.lock();
+        if queue.pending.is_empty() {
+            queue.end = End::Reached;
+            return false;
+        }
+        queue.end = End::Pending;
+        true
+    }
+
+    fn shut_down_after_the_last(&self, queue: &mut Queue) {
+        if queue.end == End::Pending && queue.pending.is_empty() && !queue.closed {
+            queue.end = End::Reached;
+            // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
+            unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
+        }
+    }
+
+    /// Waits until the pending output has left, and ends the connection.
+    pub(in crate::winsock) fn disconnect(&self, mut disconnect: Disconnect) -> Result<(), u32> {
+        let (_idle, call) = (Idle::enter(), Waiting::on(self.fd));
+        loop {
+            let mut queue = self.output.lock();
+            queue.end = queue.end.or(End::Reached);
+            queue.ready = true;
+            self.run(&mut queue);
+            if queue.closed || call.is_over() {
+                return Err(WSAEINTR);
+            }
+            if queue.pending.is_empty() {
+                break;
+            }
+            drop(queue);
+            // Another thread may have taken the room, or cancelled the requests.
+            system::poll(self.fd, libc::POLLOUT, Deadline::after(SLICE)).map_err(errno_to_wsa)?;
+        }
+        match disconnect.attempt(self.fd) {
+            Step::Renew(socket) => self.reuse(&socket).map_err(errno_to_wsa),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the socket anew, so that it can be connected again.
+    fn reuse(&self, socket: &Known) -> Result<(), i32> {
+        self.abort();
+        let fd = self.fd;
+        let protocol = system::int_option(fd, libc::SO_PROTOCOL)?;
+        let renew = || {
+            let fresh = system::socket(socket.family, libc::SOCK_STREAM, protocol)?;
+            let blocking = system::is_blocking(fd);
+            system::replace(fd, &fresh)?;
+            system::set_blocking(fd, blocking)
+        };
+        self.renew(renew).ok_or(libc::ENOTSOCK)??;
+        socket.became_another(fd);
+        socket.mark(REUSED);
+        Ok(())
+    }
+
+    /// Replaces the descriptor's socket by calling `replace`, unless it is closed. Requests on the former one are cancelled.
     pub(in crate::winsock) fn renew<R>(&self, replace: impl FnOnce() -> R) -> Option<R> {
         let (mut input, mut output) = (self.input.lock(), self.output.lock());
         if input.closed {
@@ -369,7 +492,11 @@ impl Driver {
         drop(self.registration.lock().take());
         let replaced = replace();
         for queue in [&mut input, &mut output] {
-            (queue.ready, queue.stays_ready) = (true, false);
+            for pending in queue.pending.take_if(|_| true) {
+                let bytes = pending.operation.transferred();
+                self.complete(pending, STATUS_CANCELLED, bytes);
+            }
+            (queue.ready, queue.stays_ready, queue.end) = (true, false, End::None);
         }
         Some(replaced)
     }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The end of a connection by shutdown and DisconnectEx: what is being sent is sent before. The end of a socket under a thread.
+#include "overlapped.h"
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+// More than the sockets' own buffers hold.
+static const std::vector<char> much(16 << 20, 'x');
+
+// Receives all of it, and the end.
+static void take(SOCKET socket, size_t size)
+{
+    std::vector<char> room(1 << 20);
+    for (size_t done = 0; done < size;) {
+        const int got = recv(socket, room.data(), static_cast<int>(room.size()), 0);
+        CHECK(got > 0);
+        done += static_cast<size_t>(got);
+    }
+    CHECK(recv(socket, room.data(), 1, 0) == 0);
+}
+
+static bool is_pending(const OVERLAPPED& request) { return !HasOverlappedIoCompleted(&request); }
+
+static void output_ends_after_the_sends_that_pend()
+{
+    for (const int how : {SD_SEND, SD_BOTH}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request sending[2], late;
+        for (Request& request : sending)
+            CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &request) == WSA_IO_PENDING);
+        CHECK(shutdown(pair.near_end, how) == 0);
+        CHECK(is_pending(sending[0]) && is_pending(sending[1]));
+        CHECK(transmit(pair.near_end, "y", 1, &late) == WSAESHUTDOWN);
+        take(pair.far_end, 2 * much.size());
+        for (Request& request : sending) {
+            const Packet packet = next(port);
+            CHECK(packet.succeeded && packet.overlapped == &request && packet.bytes == much.size());
+        }
+        CHECK(transmit(pair.near_end, "y", 1, &late) == WSAESHUTDOWN && is_empty(port));
+        FAILS(send(pair.near_end, "y", 1, 0), WSAESHUTDOWN);
+        if (how == SD_SEND) {
+            // The other direction goes on.
+            char byte = 0;
+            CHECK(send(pair.far_end, "z", 1, 0) == 1 && recv(pair.near_end, &byte, 1, 0) == 1 && byte == 'z');
+        }
+        CHECK(CloseHandle(port));
+    }
+}
+
+static void output_ends_when_the_sends_before_are_cancelled()
+{
+    Pair pair;
+    Request sending;
+    CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+    CHECK(shutdown(pair.near_end, SD_SEND) == 0);
+    CHECK(CancelIoEx(reinterpret_cast<HANDLE>(pair.near_end), &sending));
+    DWORD sent = 0, flags = 0;
+    CHECK(!WSAGetOverlappedResult(pair.near_end, &sending, &sent, TRUE, &flags) && WSAGetLastError() == WSA_OPERATION_ABORTED);
+    take(pair.far_end, sent);
+}
+
+static void an_overlapped_call_on_what_is_shut_says_so()
+{
+    Pair pair;
+    Request request;
+    char byte;
+    CHECK(shutdown(pair.near_end, SD_SEND) == 0);
+    CHECK(transmit(pair.near_end, "x", 1, &request) == WSAESHUTDOWN);
+    CHECK(send(pair.far_end, "x", 1, 0) == 1 && recv(pair.near_end, &byte, 1, 0) == 1);
+    CHECK(shutdown(pair.near_end, SD_RECEIVE) == 0);
+    CHECK(receive(pair.near_end, &byte, 1, &request) == WSAESHUTDOWN);
+    // An address is missing.
+    const SOCKET datagrams = bound(SOCK_DGRAM);
+    CHECK(transmit(datagrams, "x", 1, &request) == WSAENOTCONN && closesocket(datagrams) == 0);
+}
+
+static void a_disconnect_waits_for_the_sends_before_it()
+{
+    for (const DWORD flags : {0, TF_REUSE_SOCKET}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request sending, disconnecting, late;
+        CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+        CHECK(!DisconnectEx(pair.near_end, &disconnecting, flags, 0) && WSAGetLastError() == WSA_IO_PENDING);
+        CHECK(is_pending(sending) && is_pending(disconnecting));
+        CHECK(transmit(pair.near_end, "y", 1, &late) == WSAESHUTDOWN);
+        take(pair.far_end, much.size());
+        Packet packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &sending && packet.bytes == much.size());
+        packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &disconnecting && packet.bytes == 0);
+        if (flags == TF_REUSE_SOCKET) {
+            const SOCKET from = listener();
+            sockaddr_in address = name_of(from);
+            CHECK(!ConnectEx(pair.near_end, raw(address), sizeof address, nullptr, 0, nullptr, &late));
+            CHECK(WSAGetLastError() == WSA_IO_PENDING && next(port).overlapped == &late);
+            CHECK(send(pair.near_end, "y", 1, 0) == 1 && closesocket(from) == 0);
+        }
+        CHECK(CloseHandle(port));
+    }
+}
+
+static void a_disconnect_that_is_not_overlapped_waits_for_the_sends()
+{
+    for (const DWORD flags : {0, TF_REUSE_SOCKET}) {
+        Pair pair;
+        Request sending;
+        CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+        std::thread reader([&] { take(pair.far_end, much.size()); });
+        CHECK(DisconnectEx(pair.near_end, nullptr, flags, 0));
+        CHECK(ended(pair.near_end, sending, static_cast<DWORD>(much.size()), false));
+        reader.join();
+    }
+}
+
+// With receives that pend: they are no part of what is to be sent.
+static void a_disconnect_ends_receives()
+{
+    for (const DWORD flags : {0, TF_REUSE_SOCKET}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request receiving, disconnecting;
+        char byte;
+        CHECK(receive(pair.near_end, &byte, 1, &receiving) == WSA_IO_PENDING);
+        CHECK(DisconnectEx(pair.near_end, &disconnecting, flags, 0) || WSAGetLastError() == WSA_IO_PENDING);
+        bool seen[2] = {};
+        for (int i = 0; i < 2; i++) {
+            const Packet packet = next(port);
+            CHECK(packet.overlapped == &receiving || (packet.overlapped == &disconnecting && packet.succeeded));
+            seen[packet.overlapped == &receiving] = true;
+        }
+        CHECK(seen[0] && seen[1] && CloseHandle(port));
+    }
+}
+
+// How servers on Windows stop: another thread closes the listener under accept.
+static void closing_a_listener_ends_its_accept()
+{
+    const SOCKET from = listener();
+    const sockaddr_in address = name_of(from);
+    int error = 0;
+    std::thread acceptor([&] {
+        SOCKET accepted;
+        while ((accepted = accept(from, nullptr, nullptr)) != INVALID_SOCKET)
+            CHECK(closesocket(accepted) == 0);
+        error = WSAGetLastError();
+    });
+    // Afterwards it waits for the next, or is about to.
+    const SOCKET client = stream();
+    reach(client, address);
+    char byte;
+    CHECK(recv(client, &byte, 1, 0) == 0 && closesocket(client) == 0);
+    CHECK(closesocket(from) == 0);
+    acceptor.join();
+    CHECK(error == WSAEINTR || error == WSAENOTSOCK);
+    const SOCKET again = stream();
+    CHECK(bind(again, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && listen(again, 1) == 0 && closesocket(again) == 0);
+}
+
+int main()
+{
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
+    for (void (*test)() : {
+             output_ends_after_the_sends_that_pend,
+             output_ends_when_the_sends_before_are_cancelled,
+             an_overlapped_call_on_what_is_shut_says_so,
+             a_disconnect_waits_for_the_sends_before_it,
+             a_disconnect_that_is_not_overlapped_waits_for_the_sends,
+             a_disconnect_ends_receives,
+             closing_a_listener_ends_its_accept,
+         })
+        test();
+    CHECK(WSACleanup() == 0);
+    puts("done");
+    return 0;
+}
