@@ -1,13 +1,16 @@
-//! What an operator must know: a limit of the system is reached. Each is reported once.
+//! What an operator must know: a limit of the system is reached, which is reported once; or a connection has ended by a fault that the
+//! status of the program's requests does not tell.
 
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::wire::Violation;
+
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has `report` called once for each limit of the system that the device meets, on any thread, with a line that names it. The first
-/// call counts.
+/// Has `report` called once for each limit of the system that the device meets, and for each connection that ends by a violation of the
+/// protocol, on any thread and with no lock held, with a line that names it. The first call counts.
 pub fn set(report: fn(&str)) {
     let _ = REPORT.set(report);
 }
@@ -29,4 +32,12 @@ pub(crate) fn is_limit(error: &io::Error) -> bool {
         report(text);
     }
     true
+}
+
+/// Reports that a connection has ended by what one of its ends has sent: the peer (and this side has noticed), or this one.
+pub(crate) fn violation(by_peer: bool, violation: Violation) {
+    let Some(report) = REPORT.get() else { return };
+    let text = violation.text().unwrap_or("An unknown fault.");
+    let end = if by_peer { "by what its peer has sent" } else { "by its peer, as what was sent there is refused" };
+    report(&format!("a connection was ended {end}: {text} ({violation})"));
 }

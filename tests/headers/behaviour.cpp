@@ -88,6 +88,10 @@ static void interlocked()
     CHECK(Multiply128(-1, 5, &upper) == -5 && upper == -1 && MultiplyHigh(LONG64{1} << 62, -8) == -2 && MultiplyHigh(-1, -1) == 0);
     CHECK(UnsignedMultiply128(~ULONG64{0}, 2, &unsigned_upper) == ~ULONG64{1} && unsigned_upper == 1 && UnsignedMultiplyHigh(ULONG64{1} << 63, 6) == 3);
     CHECK(ShiftLeft128(ULONG64{1} << 63, 1, 1) == 3 && ShiftLeft128(~ULONG64{0}, 7, 64) == 7 && ShiftRight128(2, 1, 1) == (ULONG64{1} << 63 | 1) && ShiftRight128(9, 1, 64) == 9);
+#ifdef __x86_64__
+    _mm_pause();
+    LoadFence(), StoreFence(), MemoryFence(), FastFence(), CacheLineFlush(&upper);
+#endif
     const SCOPE_ID unspecified = SCOPEID_UNSPECIFIED_INIT;
     CHECK(unspecified.Value == 0);
     CHECK(RtlUshortByteSwap(0x0102) == 0x0201 && RtlUlongByteSwap(0x01020304) == 0x04030201 && RtlUlonglongByteSwap(1) == 1ull << 56);

@@ -6,6 +6,9 @@
 #ifndef NDWIN_INTRIN_H
 #define NDWIN_INTRIN_H
 
+#if defined(__x86_64__)
+#include <emmintrin.h> /* _mm_pause, fences, prefetches: <winnt.h> declares them, too */
+#endif
 #include "interlocked.h"
 
 #ifdef __cplusplus
@@ -138,6 +141,12 @@ NDW_INTRINSIC ULONG64 ShiftRight128(ULONG64 low, ULONG64 high, BYTE count)
 
 #if defined(__x86_64__)
 #define ReadTimeStampCounter() __builtin_ia32_rdtsc()
+#define LoadFence              _mm_lfence
+#define MemoryFence            _mm_mfence
+#define StoreFence             _mm_sfence
+#define FastFence              MemoryBarrier
+#define SpeculationFence       LoadFence
+#define CacheLineFlush(address) _mm_clflush(address)
 #endif
 
 #endif /* NDWIN_INTRIN_H */

@@ -59,7 +59,7 @@ typedef struct {
         ULONG Value;
     };
 } SCOPE_ID, *PSCOPE_ID;
-#define SCOPEID_UNSPECIFIED_INIT {{0}}
+#define SCOPEID_UNSPECIFIED_INIT {{{0, 0}}}
 
 typedef union sockaddr_gen {
     struct sockaddr Address;
@@ -232,6 +232,8 @@ typedef struct _WSAPROTOCOL_INFOA NDW_WSAPROTOCOL_INFO(CHAR) WSAPROTOCOL_INFOA, 
 typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW, *LPWSAPROTOCOL_INFOW;
 
 /* WSAPROTOCOL_INFO: dwServiceFlags1, dwProviderFlags */
+#define BIGENDIAN                 0
+#define LITTLEENDIAN              1
 #define XP1_CONNECTIONLESS        0x00000001
 #define XP1_GUARANTEED_DELIVERY   0x00000002
 #define XP1_GUARANTEED_ORDER      0x00000004
@@ -477,6 +479,8 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
  */
 NDW_API(int, WSCEnumProtocols, (LPINT protocols, LPWSAPROTOCOL_INFOW buffer, LPDWORD size, LPINT error));
 NDW_API(int, WSCGetProviderPath, (GUID *provider, WCHAR *path, LPINT length, LPINT error));
+/* There is one catalogue, which is that of programs of 64 bits. */
+#define WSCInstallProvider64_32 WSCInstallProvider
 NDW_API(int, WSCInstallProvider,
     (GUID *provider, const WCHAR *path, const LPWSAPROTOCOL_INFOW infos, DWORD count, LPINT error));
 NDW_API(int, WSCUpdateProvider,

@@ -23,10 +23,18 @@ pub struct Violation {
 }
 
 macro_rules! violations {
-    ($($(#[$doc:meta])* $name:ident = $layer:ident $kind:literal $code:literal;)*) => {
+    ($(#[doc = $text:literal] $name:ident = $layer:ident $kind:literal $code:literal;)*) => {
         impl Violation {
-            $($(#[$doc])* pub const $name: Violation =
+            $(#[doc = $text] pub const $name: Violation =
                 Violation { layer: Layer::$layer, kind: $kind, code: $code };)*
+
+            /// What it is, as a sentence; none of a code that is not among the constants.
+            pub fn text(self) -> Option<&'static str> {
+                match self {
+                    $(Violation::$name => Some($text.trim_ascii()),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -23,6 +23,7 @@ use super::poller::{Pollable, Poller};
 use crate::completion::Source;
 use crate::queue_pair::{Agreement, Cause, Phase, QueuePair};
 use crate::startup::{Asked, Offer};
+use crate::report;
 use crate::wire::Enhanced;
 
 /// How long TCP waits for a peer that acknowledges nothing, or takes nothing that was sent to it, before the connection is lost. A
@@ -246,8 +247,11 @@ impl Connection {
             _ => self.drain(&mut state),
         }
         drop(state);
-        if cause == Some(Cause::Overflow) {
-            self.poller.check();
+        match cause {
+            Some(Cause::Overflow) => self.poller.check(),
+            Some(Cause::Peer(violation)) => report::violation(true, violation),
+            Some(Cause::Told(Some(violation))) => report::violation(false, violation),
+            _ => {}
         }
         self.tell(Event::Ended(Ended::Disconnected(cause)));
     }
