@@ -38,6 +38,7 @@ pub(crate) fn is_limit(error: &io::Error) -> bool {
 pub(crate) fn violation(by_peer: bool, violation: Violation) {
     let Some(report) = REPORT.get() else { return };
     let text = violation.text().unwrap_or("An unknown fault.");
-    let end = if by_peer { "by what its peer has sent" } else { "by its peer, as what was sent there is refused" };
+    let end =
+        if by_peer { "by what its peer has sent" } else { "by its peer, as what was sent there is refused" };
     report(&format!("a connection was ended {end}: {text} ({violation})"));
 }

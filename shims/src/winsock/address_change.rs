@@ -61,8 +61,7 @@ pub unsafe extern "C" fn ndw_NotifyAddrChange(
         }
         let (own, file, changes) = notifier()?;
         if overlapped.is_null() {
-            changes::wait(&file, &changes);
-            return Ok(());
+            return changes::wait(&file, &changes);
         }
         handle.put(own);
         // SAFETY: C's caller keeps the OVERLAPPED until the request has completed.

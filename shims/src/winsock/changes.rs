@@ -256,14 +256,23 @@ fn find_notifier(handle: RawHandle) -> Option<(Arc<File>, Arc<Changes>)> {
     Some((file, changes.upgrade()?))
 }
 
-/// Waits for the next change.
-pub(super) fn wait(file: &Arc<File>, changes: &Changes) {
+#[cfg(test)]
+impl Changes {
+    /// Whether a request is pending.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.state.lock().pending.is_empty()
+    }
+}
+
+/// Waits for the next change. `WSAEINTR` if the socket or handle is closed meanwhile.
+pub(super) fn wait(file: &Arc<File>, changes: &Changes) -> Result<(), u32> {
     let overlapped = Overlapped::default();
     // SAFETY: it lives until the request has completed, for which this waits.
-    let begun = unsafe { changes.begin(file, (&raw const overlapped).cast_mut(), None) };
-    if begun.is_ok() {
-        // SAFETY: that of the request just begun.
-        unsafe { crate::io::result(file, &overlapped, true) };
+    unsafe { changes.begin(file, (&raw const overlapped).cast_mut(), None) }?;
+    // SAFETY: that of the request just begun.
+    match unsafe { crate::io::result(file, &overlapped, true) } {
+        STATUS_CANCELLED => Err(WSAEINTR),
+        _ => Ok(()),
     }
 }
 
@@ -293,8 +302,7 @@ pub unsafe extern "C" fn ndw_WSAProviderConfigChange(
         };
         let (file, changes) = known;
         if overlapped.is_null() {
-            wait(&file, &changes);
-            return Ok(());
+            return wait(&file, &changes);
         }
         // SAFETY: C's caller keeps the OVERLAPPED until the request has completed.
         unsafe { changes.begin(&file, overlapped, routine.map(Call::of)) }?;

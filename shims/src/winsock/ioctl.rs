@@ -260,8 +260,7 @@ pub unsafe extern "C" fn ndw_WSAIoctl(
         if code == SIO_ADDRESS_LIST_CHANGE {
             let (file, changes) = (socket.file()?, socket.addresses()?);
             if overlapped.is_null() {
-                super::changes::wait(file, changes);
-                return Ok(());
+                return super::changes::wait(file, changes);
             }
             // SAFETY: C's caller keeps the OVERLAPPED until the request has completed.
             unsafe { changes.begin(file, overlapped, call) }?;

@@ -114,6 +114,21 @@ fn list_change(socket: Socket, overlapped: &Overlapped) -> (i32, u32) {
 }
 
 #[test]
+fn closing_a_socket_ends_the_wait_for_a_change_of_addresses() {
+    let socket = new_socket(libc::SOCK_STREAM);
+    let known = table::get(socket as i32).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| (ioctl(socket, SIO_ADDRESS_LIST_CHANGE, &[], &mut []).0, last_error()));
+        let changes = known.addresses().unwrap();
+        while !changes.is_awaited() {
+            std::thread::yield_now();
+        }
+        assert_eq!(close(socket), 0);
+        assert_eq!(waiting.join().unwrap(), (-1, WSAEINTR));
+    });
+}
+
+#[test]
 fn a_change_of_addresses_ends_a_request_on_a_port() {
     // All threads of the process that look at addresses are to see the same network.
     crate::alone::run("winsock::ioctl::tests::waits_for_a_change_of_addresses");

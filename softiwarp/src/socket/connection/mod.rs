@@ -22,8 +22,8 @@ use super::batching::Pace;
 use super::poller::{Pollable, Poller};
 use crate::completion::Source;
 use crate::queue_pair::{Agreement, Cause, Phase, QueuePair};
-use crate::startup::{Asked, Offer};
 use crate::report;
+use crate::startup::{Asked, Offer};
 use crate::wire::Enhanced;
 
 /// How long TCP waits for a peer that acknowledges nothing, or takes nothing that was sent to it, before the connection is lost. A
