@@ -69,7 +69,7 @@ pub struct Connector {
     cookie: Cookie,
     requests: Arc<Outstanding>,
     /// Steps that are being made, after which no thread holds the connector's id.
-    steps: Arc<Outstanding>,
+    steps: Outstanding,
     state: Mutex<State>,
 }
 
@@ -144,7 +144,7 @@ impl Connector {
             file,
             cookie: Cookie::next(),
             requests: Arc::default(),
-            steps: Arc::default(),
+            steps: Outstanding::default(),
             state: Mutex::new(State::new()),
         });
         connector.channel()?.add(connector.cookie, Arc::downgrade(&connector) as _);
@@ -351,7 +351,7 @@ impl Removable for Connector {
 
 impl Canceller for Connector {
     fn cancel(&self, scope: CancelScope) -> usize {
-        let _step = self.steps.count();
+        let _step = self.steps.hold();
         let mut state = self.lock();
         let was_establishing = state.establishing.is_some();
         let requests = state.take_requests(scope);

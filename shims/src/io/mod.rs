@@ -26,7 +26,7 @@ mod weak_list;
 
 pub(crate) use file::Attachment;
 pub use file::{CancelScope, Canceller, File, Progress, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
-pub use outstanding::{Counted, Outstanding};
+pub use outstanding::{Held, Outstanding};
 pub use overlapped::{Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS};
 pub use poller::Source;
 pub use port::Port;

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Outstanding(AtomicUsize);
 
 /// One outstanding request; dropped when it has completed.
-pub struct Counted(Arc<Outstanding>);
+pub(crate) struct Counted(Arc<Outstanding>);
 
 /// How often the waiting thread yields before it sleeps.
 const YIELDS: usize = 64;
@@ -23,9 +23,15 @@ const NAP: Duration = Duration::from_micros(100);
 
 impl Outstanding {
     /// Counts a request until the result is dropped.
-    pub fn count(self: &Arc<Self>) -> Counted {
+    pub(crate) fn count(self: &Arc<Self>) -> Counted {
         self.0.fetch_add(1, Ordering::Relaxed);
         Counted(self.clone())
+    }
+
+    /// Counts what the calling thread does until the result is dropped.
+    pub fn hold(&self) -> Held<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Held(self)
     }
 
     /// Whether all have completed.
@@ -49,6 +55,15 @@ impl Outstanding {
         while !none() {
             thread::sleep(NAP);
         }
+    }
+}
+
+/// What a thread does; dropped when it is done.
+pub struct Held<'a>(&'a Outstanding);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::verbs::{Event, EventKind};
 impl Connector {
     /// Performs the step for `cause`. `event` is the rdma_cm event, if there is one. Called without any lock.
     pub(super) fn handle(&self, cause: Cause, event: Option<ConnectionEvent>) {
-        let _step = self.steps.count();
+        let _step = self.steps.hold();
         let mut state = self.lock();
         let deferred = self.advance(&mut state, cause, event);
         drop(state);
@@ -173,7 +173,7 @@ impl ConnectionHandler for Connector {
                 }
             }
         }
-        let _step = self.steps.count();
+        let _step = self.steps.hold();
         let mut state = self.lock();
         // Ignore events of an earlier id.
         if state.id.as_ref().is_none_or(|id| id.cookie() != of.0) {
@@ -185,7 +185,7 @@ impl ConnectionHandler for Connector {
     }
 
     fn timed_out(&self, id: Cookie) {
-        let _step = self.steps.count();
+        let _step = self.steps.hold();
         let mut state = self.lock();
         if state.in_driver.is_none() || state.id.as_ref().is_none_or(|current| current.cookie() != id.0) {
             return;
