@@ -10,7 +10,7 @@ use crate::wire::Violation;
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 
 /// Has `report` called once for each limit of the system that the device meets, and for each connection that ends by a violation of the
-/// protocol, on any thread and with no lock held, with a line that names it. The first call counts.
+/// protocol, on any thread, with a line that names it. It must not use the device. The first call counts.
 pub fn set(report: fn(&str)) {
     let _ = REPORT.set(report);
 }
