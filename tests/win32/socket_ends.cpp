@@ -2,6 +2,7 @@
 // The end of a connection by shutdown and DisconnectEx: what is being sent is sent before. The end of a socket under a thread.
 #include "overlapped.h"
 #include <initializer_list>
+#include <list>
 #include <thread>
 #include <vector>
 
@@ -135,6 +136,49 @@ static void a_disconnect_ends_receives()
     }
 }
 
+// Another thread closes the socket under a DisconnectEx that waits for its sends; and the peer resets the connection.
+static void a_disconnect_that_waits_ends_with_the_socket_or_the_connection()
+{
+    for (const bool closed : {true, false}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request sending;
+        CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+        BOOL done = FALSE;
+        int error = 0;
+        std::thread waiting([&] {
+            done = DisconnectEx(pair.near_end, nullptr, 0, 0);
+            error = WSAGetLastError();
+        });
+        // It waits when nothing more may be sent. What was begun before pends behind the first.
+        std::list<Request> others(1);
+        while (transmit(pair.near_end, nullptr, 0, &others.back()) == WSA_IO_PENDING)
+            others.emplace_back();
+        CHECK(WSAGetLastError() == WSAESHUTDOWN);
+        others.pop_back();
+        if (closed) {
+            CHECK(closesocket(pair.near_end) == 0);
+            waiting.join();
+            CHECK(!done && error == WSAEINTR);
+        } else {
+            reset(pair.far_end);
+            waiting.join();
+            CHECK(done);
+        }
+        const DWORD expected = closed ? ERROR_OPERATION_ABORTED : ERROR_NETNAME_DELETED;
+        Packet packet = next(port);
+        CHECK(packet.overlapped == &sending && packet.error == expected);
+        for (Request& request : others) {
+            packet = next(port);
+            CHECK(packet.overlapped == &request && packet.error == expected);
+        }
+        CHECK(is_empty(port));
+        if (closed)
+            pair.near_end = INVALID_SOCKET;
+        CHECK(CloseHandle(port));
+    }
+}
+
 // How servers on Windows stop: another thread closes the listener under accept.
 static void closing_a_listener_ends_its_accept()
 {
@@ -170,6 +214,7 @@ int main()
              a_disconnect_waits_for_the_sends_before_it,
              a_disconnect_that_is_not_overlapped_waits_for_the_sends,
              a_disconnect_ends_receives,
+             a_disconnect_that_waits_ends_with_the_socket_or_the_connection,
              closing_a_listener_ends_its_accept,
          })
         test();

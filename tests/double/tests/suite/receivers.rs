@@ -8,7 +8,7 @@ use ndcompat::types::{RegionFlags, RequestFlags};
 use std::ffi::c_void;
 use std::time::Instant;
 use support::client::{Client, Ov, TIME_LIMIT, connect, open};
-use support::com::{Com, QueuePair, SharedReceiveQueue, create};
+use support::com::{Adapter, Com, QueuePair, SharedReceiveQueue, create};
 use support::{End, Memory, Pair, address, establish, listen};
 
 /// Sends a message that meets no receive.
@@ -68,6 +68,14 @@ fn queue_pair(own: &Client, shared: &Com<SharedReceiveQueue>) -> Com<QueuePair> 
     .unwrap()
 }
 
+/// Two ends, of which the first takes its receives from a shared queue of eight.
+fn sharing(adapter: &Com<Adapter>, threshold: u32) -> (Client, Client, Com<SharedReceiveQueue>) {
+    let (mut own, peer) = (Client::on(adapter), Client::on(adapter));
+    let shared = shared_queue(&own, 8, threshold);
+    own.queue_pair = queue_pair(&own, &shared);
+    (own, peer, shared)
+}
+
 fn post(own: &Client, shared: &Com<SharedReceiveQueue>, receives: usize) {
     for context in 0..receives {
         // SAFETY: the memory lives as long as its owner.
@@ -96,9 +104,7 @@ fn ends(ov: &Ov) {
 fn a_higher_threshold_does_not_cost_the_next_notification() {
     let _turn = turn();
     let adapter = open();
-    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
-    let shared = shared_queue(&own, 8, 2);
-    own.queue_pair = queue_pair(&own, &shared);
+    let (own, peer, shared) = sharing(&adapter, 2);
     connect(&peer, &own);
     post(&own, &shared, 6);
     let (mut first, mut second) = (Ov::new(), Ov::new());
@@ -120,9 +126,7 @@ fn a_higher_threshold_does_not_cost_the_next_notification() {
 fn a_limit_that_comes_too_late_does_not_cost_the_next_notification() {
     let _turn = turn();
     let adapter = open();
-    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
-    let shared = shared_queue(&own, 8, 4);
-    own.queue_pair = queue_pair(&own, &shared);
+    let (own, peer, shared) = sharing(&adapter, 4);
     connect(&peer, &own);
     post(&own, &shared, 4);
     send(&peer, 2);
@@ -147,9 +151,7 @@ fn a_limit_that_comes_too_late_does_not_cost_the_next_notification() {
 fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number() {
     let _turn = turn();
     let adapter = open();
-    let (mut own, peer) = (Client::on(&adapter), Client::on(&adapter));
-    let shared = shared_queue(&own, 8, 4);
-    own.queue_pair = queue_pair(&own, &shared);
+    let (mut own, peer, shared) = sharing(&adapter, 4);
     // It takes the number that has just become free.
     let spare = Client::on(&adapter);
     connect(&peer, &own);
