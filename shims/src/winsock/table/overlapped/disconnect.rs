@@ -1,9 +1,18 @@
 //! `DisconnectEx`: the end of a connection, after what was to be sent before.
 
-use super::super::Known;
-use super::Step;
+use super::super::{Known, REUSED};
+use super::{Driver, End, Step};
+use crate::error::{WSAEINTR, errno_to_wsa};
+use crate::io::Idle;
+use crate::io::sys::Deadline;
+use crate::winsock::calls::Call;
+use crate::winsock::system;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest sleep of a thread that waits for room and for the end of requests at once.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// One `DisconnectEx`.
 pub(in crate::winsock) struct Disconnect {
@@ -16,5 +25,48 @@ impl Disconnect {
         // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
         unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
         self.reused.take().map_or(Step::done(0), Step::Renew)
+    }
+}
+
+impl Driver {
+    /// Waits until the pending output has left, and ends the connection.
+    pub(in crate::winsock) fn disconnect(&self, mut disconnect: Disconnect) -> Result<(), u32> {
+        let (_idle, call) = (Idle::enter(), Call::on(self.fd));
+        loop {
+            let mut queue = self.output.lock();
+            queue.end = queue.end.or(End::Reached);
+            queue.ready = true;
+            self.run(&mut queue);
+            if queue.closed || call.is_over() {
+                return Err(WSAEINTR);
+            }
+            if queue.pending.is_empty() {
+                break;
+            }
+            drop(queue);
+            // Another thread may have taken the room, or cancelled the requests.
+            system::poll(self.fd, libc::POLLOUT, Deadline::after(SLICE)).map_err(errno_to_wsa)?;
+        }
+        match disconnect.attempt(self.fd) {
+            Step::Renew(socket) => self.reuse(&socket).map_err(errno_to_wsa),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the socket anew, so that it can be connected again.
+    pub(super) fn reuse(&self, socket: &Known) -> Result<(), i32> {
+        self.abort();
+        let fd = self.fd;
+        let protocol = system::int_option(fd, libc::SO_PROTOCOL)?;
+        let renew = || {
+            let fresh = system::socket(socket.family, libc::SOCK_STREAM, protocol)?;
+            let blocking = system::is_blocking(fd);
+            system::replace(fd, &fresh)?;
+            system::set_blocking(fd, blocking)
+        };
+        self.renew(renew).ok_or(libc::ENOTSOCK)??;
+        socket.became_another(fd);
+        socket.mark(REUSED);
+        Ok(())
     }
 }

@@ -22,24 +22,20 @@ pub(in crate::winsock) use receive::Receive;
 pub(in crate::winsock) use send::Send;
 pub(in crate::winsock) use transmit::{Part, Transmit};
 
+use super::Known;
 use super::selection::Selected;
-use super::{Known, REUSED};
 use crate::error::*;
-use crate::io::sys::Deadline;
 use crate::io::{
-    CancelScope, Canceller, File, Idle, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS,
+    CancelScope, Canceller, File, Overlapped, Registration, Request, STATUS_CANCELLED, STATUS_SUCCESS,
     Source, WeakList,
 };
-use crate::winsock::calls::Call as Waiting;
 use crate::winsock::completion_routine::{self, Call};
 use crate::winsock::errors::{error_of, status_of};
-use crate::winsock::system;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 const ARRIVED: u32 = (libc::EPOLLIN | libc::EPOLLPRI) as u32;
 const ENDED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
@@ -97,9 +93,6 @@ impl End {
         if self == End::None { other } else { self }
     }
 }
-
-/// The longest sleep of a thread that waits for room and for the end of requests at once.
-const SLICE: Duration = Duration::from_millis(20);
 
 impl Default for Queue {
     fn default() -> Queue {
@@ -439,47 +432,6 @@ impl Driver {
             // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
             unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
         }
-    }
-
-    /// Waits until the pending output has left, and ends the connection.
-    pub(in crate::winsock) fn disconnect(&self, mut disconnect: Disconnect) -> Result<(), u32> {
-        let (_idle, call) = (Idle::enter(), Waiting::on(self.fd));
-        loop {
-            let mut queue = self.output.lock();
-            queue.end = queue.end.or(End::Reached);
-            queue.ready = true;
-            self.run(&mut queue);
-            if queue.closed || call.is_over() {
-                return Err(WSAEINTR);
-            }
-            if queue.pending.is_empty() {
-                break;
-            }
-            drop(queue);
-            // Another thread may have taken the room, or cancelled the requests.
-            system::poll(self.fd, libc::POLLOUT, Deadline::after(SLICE)).map_err(errno_to_wsa)?;
-        }
-        match disconnect.attempt(self.fd) {
-            Step::Renew(socket) => self.reuse(&socket).map_err(errno_to_wsa),
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes the socket anew, so that it can be connected again.
-    fn reuse(&self, socket: &Known) -> Result<(), i32> {
-        self.abort();
-        let fd = self.fd;
-        let protocol = system::int_option(fd, libc::SO_PROTOCOL)?;
-        let renew = || {
-            let fresh = system::socket(socket.family, libc::SOCK_STREAM, protocol)?;
-            let blocking = system::is_blocking(fd);
-            system::replace(fd, &fresh)?;
-            system::set_blocking(fd, blocking)
-        };
-        self.renew(renew).ok_or(libc::ENOTSOCK)??;
-        socket.became_another(fd);
-        socket.mark(REUSED);
-        Ok(())
     }
 
     /// Replaces the descriptor's socket by calling `replace`, unless it is closed. Requests on the former one are cancelled.
