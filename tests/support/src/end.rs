@@ -196,7 +196,7 @@ pub fn establish(
     unsafe {
         listener.connection_request(&passive.connector, request.ov()).unwrap();
         active.connector.connect(&active.queue_pair, at, asked, connect.ov()).unwrap();
-        assert_eq!(request.wait(), Status::SUCCESS, "GetConnectionRequest");
+        assert_eq!(request.wait_beside(&mut connect), Status::SUCCESS, "GetConnectionRequest");
         before_accept();
         passive.connector.accept(&passive.queue_pair, answered, accept.ov()).unwrap();
         assert_eq!(connect.wait(), Status::SUCCESS, "Connect");

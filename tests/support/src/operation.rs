@@ -4,7 +4,7 @@ use ndcompat::Status;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use win32::io::{File, Overlapped, result};
+use win32::io::{File, Overlapped, result, wait_for};
 use win32::object::RawHandle;
 
 /// How long anything may take before a test fails.
@@ -43,6 +43,24 @@ impl Operation {
     pub fn wait(&mut self) -> Status {
         // SAFETY: the OVERLAPPED is ours.
         Status(unsafe { result(&self.file, &**self.ov, true) })
+    }
+
+    /// Waits as [`Operation::wait`] does, for a request that completes only if `cause` does not fail. Fails the test if `cause` ends
+    /// with an error, and if nothing happens in time.
+    pub fn wait_beside(&mut self, cause: &mut Operation) -> Status {
+        let deadline = Instant::now() + TIME_LIMIT;
+        let ov = self.ov().cast_const();
+        // SAFETY: the OVERLAPPED is ours.
+        let is_done = || unsafe { result(&self.file, ov, false) } != Status::PENDING.0;
+        while !wait_for(&self.file, ov, Duration::from_millis(200), is_done) {
+            let why = cause.status();
+            assert!(why.is_success(), "the request waits for one that ended with {why:?}");
+            assert!(
+                Instant::now() < deadline,
+                "the request stays pending, and the other's status is {why:?}"
+            );
+        }
+        self.wait()
     }
 
     /// Polls until the request has completed; fails the test if it does not in time.
