@@ -510,31 +510,25 @@ static void output_that_ends_after_what_pends_takes_nothing_more()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    for (void (*test)() : {
-             requests_end_by_packets_in_their_order,
-             success_can_be_told_by_the_call_alone,
-             requests_end_by_events_and_waits,
-             nobody_waits_and_it_ends_all_the_same,
-             a_send_ends_when_all_of_it_is_sent,
-             a_receive_without_room_waits_for_data,
-             cancelled_requests_say_so,
-             closing_ends_all_requests,
-             a_reset_ends_requests_with_an_error,
-             callbacks_of_the_pool,
-             completion_routines_run_in_alertable_waits,
-             threads_share_a_socket,
-             thousands_of_buffers_are_one_request,
-             what_a_short_receive_leaves_is_received_next,
-             sockets_are_read_and_written_as_files,
-             a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
-             a_send_that_waits_comes_after_those_that_pend,
-             a_receive_that_waits_comes_after_those_that_pend,
-             output_that_ends_after_what_pends_takes_nothing_more,
-         })
-        test();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        requests_end_by_packets_in_their_order,
+        success_can_be_told_by_the_call_alone,
+        requests_end_by_events_and_waits,
+        nobody_waits_and_it_ends_all_the_same,
+        a_send_ends_when_all_of_it_is_sent,
+        a_receive_without_room_waits_for_data,
+        cancelled_requests_say_so,
+        closing_ends_all_requests,
+        a_reset_ends_requests_with_an_error,
+        callbacks_of_the_pool,
+        completion_routines_run_in_alertable_waits,
+        threads_share_a_socket,
+        thousands_of_buffers_are_one_request,
+        what_a_short_receive_leaves_is_received_next,
+        sockets_are_read_and_written_as_files,
+        a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
+        a_send_that_waits_comes_after_those_that_pend,
+        a_receive_that_waits_comes_after_those_that_pend,
+        output_that_ends_after_what_pends_takes_nothing_more,
+    });
 }

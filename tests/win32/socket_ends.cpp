@@ -205,20 +205,14 @@ static void closing_a_listener_ends_its_accept()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    for (void (*test)() : {
-             output_ends_after_the_sends_that_pend,
-             output_ends_when_the_sends_before_are_cancelled,
-             an_overlapped_call_on_what_is_shut_says_so,
-             a_disconnect_waits_for_the_sends_before_it,
-             a_disconnect_that_is_not_overlapped_waits_for_the_sends,
-             a_disconnect_ends_receives,
-             a_disconnect_that_waits_ends_with_the_socket_or_the_connection,
-             closing_a_listener_ends_its_accept,
-         })
-        test();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        output_ends_after_the_sends_that_pend,
+        output_ends_when_the_sends_before_are_cancelled,
+        an_overlapped_call_on_what_is_shut_says_so,
+        a_disconnect_waits_for_the_sends_before_it,
+        a_disconnect_that_is_not_overlapped_waits_for_the_sends,
+        a_disconnect_ends_receives,
+        a_disconnect_that_waits_ends_with_the_socket_or_the_connection,
+        closing_a_listener_ends_its_accept,
+    });
 }

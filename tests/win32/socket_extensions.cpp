@@ -365,19 +365,13 @@ static void a_file_that_nobody_takes_is_given_up()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    for (void (*test)() : {
-             connections_by_extensions,
-             an_accept_pends_though_a_connection_waits,
-             refused_cancelled_and_wrong_connections,
-             datagrams_with_their_senders,
-             messages_come_with_their_control_data,
-             files_are_sent,
-             a_file_that_nobody_takes_is_given_up,
-         })
-        test();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        connections_by_extensions,
+        an_accept_pends_though_a_connection_waits,
+        refused_cancelled_and_wrong_connections,
+        datagrams_with_their_senders,
+        messages_come_with_their_control_data,
+        files_are_sent,
+        a_file_that_nobody_takes_is_given_up,
+    });
 }

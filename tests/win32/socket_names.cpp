@@ -97,12 +97,9 @@ static void the_own_name_stands_for_the_addresses_of_the_interfaces()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    protocols_and_numbers();
-    names();
-    the_own_name_stands_for_the_addresses_of_the_interfaces();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        protocols_and_numbers,
+        names,
+        the_own_name_stands_for_the_addresses_of_the_interfaces,
+    });
 }

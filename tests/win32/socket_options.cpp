@@ -144,13 +144,10 @@ static void a_socket_tells_its_protocol()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    options_that_only_windows_names();
-    time_outs_are_in_milliseconds();
-    options();
-    a_socket_tells_its_protocol();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        options_that_only_windows_names,
+        time_outs_are_in_milliseconds,
+        options,
+        a_socket_tells_its_protocol,
+    });
 }

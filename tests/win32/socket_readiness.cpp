@@ -216,17 +216,11 @@ static void a_connection_is_as_its_listener()
 
 int main()
 {
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    for (void (*test)() : {
-             select_takes_many_sockets_and_rewrites_the_sets,
-             polls,
-             what_waits_is_counted,
-             events_are_told_once_until_they_are_dealt_with,
-             a_connection_is_as_its_listener,
-         })
-        test();
-    CHECK(WSACleanup() == 0);
-    puts("done");
-    return 0;
+    return run({
+        select_takes_many_sockets_and_rewrites_the_sets,
+        polls,
+        what_waits_is_counted,
+        events_are_told_once_until_they_are_dealt_with,
+        a_connection_is_as_its_listener,
+    });
 }

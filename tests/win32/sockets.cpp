@@ -369,24 +369,19 @@ static void linux_calls_take_sockets()
 int main()
 {
     before_the_start_there_are_no_sockets();
-    WSADATA data;
-    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    for (void (*test)() : {
-             errors_are_in_the_last_error,
-             sockets_in_the_wrong_state,
-             bad_arguments,
-             connections_by_the_longer_calls,
-             a_condition_accepts_refuses_or_defers,
-             a_peer_that_is_gone_is_an_error_and_no_signal,
-             what_would_wait_says_so,
-             a_listener_starts_again_at_once_and_a_holder_is_respected,
-             datagrams,
-             buffers_in_pieces,
-             linux_calls_take_sockets,
-         })
-        test();
-    CHECK(WSACleanup() == 0);
+    const int status = run({
+        errors_are_in_the_last_error,
+        sockets_in_the_wrong_state,
+        bad_arguments,
+        connections_by_the_longer_calls,
+        a_condition_accepts_refuses_or_defers,
+        a_peer_that_is_gone_is_an_error_and_no_signal,
+        what_would_wait_says_so,
+        a_listener_starts_again_at_once_and_a_holder_is_respected,
+        datagrams,
+        buffers_in_pieces,
+        linux_calls_take_sockets,
+    });
     FAILS(socket(AF_INET, SOCK_STREAM, 0), WSANOTINITIALISED);
-    puts("done");
-    return 0;
+    return status;
 }

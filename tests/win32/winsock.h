@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <initializer_list>
 
 #define LAST_ERROR WSAGetLastError()
 #include "../check.h"
@@ -110,6 +111,18 @@ static inline bool is_readable(SOCKET socket, LONG seconds = 10)
     FD_SET(socket, &set);
     timeval time = {seconds, 0};
     return select(0, &set, nullptr, nullptr, &time) == 1;
+}
+
+// Runs the tests one after the other, with Winsock started.
+static inline int run(std::initializer_list<void (*)()> tests)
+{
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
+    for (void (*test)() : tests)
+        test();
+    CHECK(WSACleanup() == 0);
+    puts("done");
+    return 0;
 }
 
 #endif
