@@ -17,12 +17,15 @@ pub fn set(report: fn(&str)) {
 
 /// Whether the error is a limit of the system. If so, it is reported.
 pub(crate) fn is_limit(error: &io::Error) -> bool {
-    static SAID: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+    static SAID: [AtomicBool; 4] = [const { AtomicBool::new(false) }; 4];
     let (number, text) = match error.raw_os_error() {
         Some(libc::EMFILE) => (0, "the process has no file descriptor left for the emulator (ulimit -n)"),
         Some(libc::ENFILE) => (1, "the machine has no file descriptor left for the emulator (fs.file-max)"),
         Some(libc::ENOBUFS | libc::ENOMEM) => {
             (2, "the machine has no memory left for the emulator's sockets (net.ipv4.tcp_mem)")
+        }
+        Some(libc::ENOSPC) => {
+            (3, "the user has no epoll watch left for the emulator (fs.epoll.max_user_watches)")
         }
         _ => return false,
     };

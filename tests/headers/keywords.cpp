@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What MSVC has without any header: this file includes one only further down, and is compiled with keywords.h in front.
 typedef unsigned __int64 Wide;
+typedef _int8 Byte;
+typedef unsigned _int32 Word;
+static_assert(sizeof(Byte) == 1 && sizeof(Word) == 4 && sizeof(_int16) == 2, "of one underscore, too");
 static_assert(sizeof(Wide) == 8 && sizeof(__int16) == 2, "");
 
 __declspec(deprecated("use the other")) void Old();

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <tchar.h>
 #include <windows.h>
+#include <comdef.h>
 
 #define LAST_ERROR GetLastError()
 #include "../check.h"
@@ -75,9 +76,26 @@ static void arrays()
     CHECK(fopen_s(&file, "/nonexistent/x", "r") == ENOENT && file == nullptr);
 }
 
+static void errors_as_exceptions()
+{
+    try {
+        _com_issue_error(E_OUTOFMEMORY);
+    } catch (const _com_error& error) {
+        TCHAR expected[128];
+        CHECK(FormatMessage(FORMAT_MESSAGE_FROM_SYSTEM, nullptr, static_cast<DWORD>(E_OUTOFMEMORY), 0, expected, 128, nullptr) > 2);
+        const size_t length = _tcslen(error.ErrorMessage());
+        CHECK(error.Error() == E_OUTOFMEMORY && length > 0 && _tcsncmp(error.ErrorMessage(), expected, length) == 0);
+        CHECK(_tcscmp(expected + length, _T("\r\n")) == 0 && error.WCode() == 0);
+    }
+    CHECK(_tcscmp(_com_error(static_cast<HRESULT>(0x8FFFABCD)).ErrorMessage(), _T("Unknown error 0x8FFFABCD")) == 0);
+    CHECK(_tcscmp(_com_error(_com_error::WCodeToHRESULT(7)).ErrorMessage(), _T("IDispatch error #7")) == 0);
+    CHECK(_com_error::HRESULTToWCode(_com_error::WCodeToHRESULT(7)) == 7);
+}
+
 int main()
 {
     messages();
     arrays();
+    errors_as_exceptions();
     puts("done");
 }

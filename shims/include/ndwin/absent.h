@@ -10,9 +10,15 @@
 #ifndef NDCOMPAT_NO_ABSENT
 #pragma GCC system_header
 
+/* clang 14 says nothing of a call that may throw where an object with a destructor is in scope. */
+#ifdef __cplusplus
+#define NDW_THROWS_NOTHING noexcept
+#else
+#define NDW_THROWS_NOTHING
+#endif
 /* Takes any arguments. With clang it can be overloaded in C as well. */
 #if defined(__cplusplus) || (__STDC_VERSION__ > 201710L && !defined(__clang__) && __GNUC__ >= 13)
-#define NDW_ANY(text) (...) __attribute__((error(text)))
+#define NDW_ANY(text) (...) NDW_THROWS_NOTHING __attribute__((error(text)))
 #elif defined(__clang__)
 #define NDW_ANY(text) (...) __attribute__((overloadable, error(text)))
 #else
@@ -190,8 +196,6 @@ NDW_ABSENT(int, WriteFileGather)
 NDW_ABSENT(void *, ReOpenFile)
 NDW_ABSENT(int, GetNamedPipeInfo)
 NDW_ABSENT_TEXT(int, GetNamedPipeHandleState)
-NDW_ABSENT_TEXT(int, GetDiskFreeSpace)
-NDW_ABSENT_TEXT(int, GetDiskFreeSpaceEx)
 NDW_ABSENT_TEXT(int, GetVolumeInformation)
 NDW_ABSENT_TEXT(int, CreateHardLink)
 NDW_ABSENT_TEXT(int, CreateSymbolicLink)

@@ -296,6 +296,14 @@ NDW_API(BOOL, CreateDirectoryA, (LPCSTR name, struct _SECURITY_ATTRIBUTES *secur
 NDW_API(BOOL, CreateDirectoryW, (LPCWSTR name, struct _SECURITY_ATTRIBUTES *security));
 NDW_API(BOOL, RemoveDirectoryA, (LPCSTR name));
 NDW_API(BOOL, RemoveDirectoryW, (LPCWSTR name));
+NDW_API(BOOL, GetDiskFreeSpaceA,
+    (LPCSTR folder, LPDWORD sectorsPerCluster, LPDWORD bytesPerSector, LPDWORD freeClusters, LPDWORD clusters));
+NDW_API(BOOL, GetDiskFreeSpaceW,
+    (LPCWSTR folder, LPDWORD sectorsPerCluster, LPDWORD bytesPerSector, LPDWORD freeClusters, LPDWORD clusters));
+NDW_API(BOOL, GetDiskFreeSpaceExA,
+    (LPCSTR folder, PULARGE_INTEGER usable, PULARGE_INTEGER total, PULARGE_INTEGER free));
+NDW_API(BOOL, GetDiskFreeSpaceExW,
+    (LPCWSTR folder, PULARGE_INTEGER usable, PULARGE_INTEGER total, PULARGE_INTEGER free));
 NDW_API(HANDLE, FindFirstFileA, (LPCSTR name, LPWIN32_FIND_DATAA data));
 NDW_API(HANDLE, FindFirstFileW, (LPCWSTR name, LPWIN32_FIND_DATAW data));
 NDW_API(HANDLE, FindFirstFileExA, (LPCSTR name, FINDEX_INFO_LEVELS level, LPVOID data, FINDEX_SEARCH_OPS operation,
@@ -327,6 +335,8 @@ typedef LPWIN32_FIND_DATAW LPWIN32_FIND_DATA;
 #define CopyFile            CopyFileW
 #define CreateDirectory     CreateDirectoryW
 #define RemoveDirectory     RemoveDirectoryW
+#define GetDiskFreeSpace    GetDiskFreeSpaceW
+#define GetDiskFreeSpaceEx  GetDiskFreeSpaceExW
 #define FindFirstFile       FindFirstFileW
 #define FindFirstFileEx     FindFirstFileExW
 #define FindNextFile        FindNextFileW
@@ -348,6 +358,8 @@ typedef LPWIN32_FIND_DATAA LPWIN32_FIND_DATA;
 #define CopyFile            CopyFileA
 #define CreateDirectory     CreateDirectoryA
 #define RemoveDirectory     RemoveDirectoryA
+#define GetDiskFreeSpace    GetDiskFreeSpaceA
+#define GetDiskFreeSpaceEx  GetDiskFreeSpaceExA
 #define FindFirstFile       FindFirstFileA
 #define FindFirstFileEx     FindFirstFileExA
 #define FindNextFile        FindNextFileA

@@ -44,6 +44,9 @@
 #define __int16 short
 #define __int32 int
 #define __int64 long long
+#define _int8   char
+#define _int16  short
+#define _int32  int
 #define _int64  long long
 #define __ptr64
 #define __ptr32

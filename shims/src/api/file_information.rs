@@ -7,7 +7,7 @@ use crate::arguments::{In, Out};
 use crate::boundary::{guard, guard_bool};
 use crate::error::*;
 use crate::files::disk::DiskFile;
-use crate::files::{ATTRIBUTE_READONLY, attributes, error_of, path_of, times};
+use crate::files::{ATTRIBUTE_READONLY, attributes, error_of, is_device, path_of, times};
 use crate::object::RawHandle;
 use crate::text::{Unit, Wchar, narrow_and_wide};
 use crate::time::{FileTime, unix_time};
@@ -267,7 +267,11 @@ fn set_basic(file: &DiskFile, wanted: BasicInformation) -> Result<(), u32> {
     if wanted.attributes == 0 {
         return Ok(());
     }
-    let mode = file.metadata()?.permissions().mode();
+    let found = file.metadata()?;
+    if is_device(&found) {
+        return Err(ERROR_ACCESS_DENIED);
+    }
+    let mode = found.permissions().mode();
     let new = match (wanted.attributes & ATTRIBUTE_READONLY != 0, mode & 0o222) {
         (true, _) => mode & !0o222,
         (false, 0) => mode | 0o200,

@@ -3,7 +3,7 @@
 use crate::arguments::{Out, Text};
 use crate::boundary::{guard, guard_bool};
 use crate::error::*;
-use crate::files::{attributes, error_at, error_of, path_of, times};
+use crate::files::{attributes, error_at, error_of, is_device, path_of, times};
 use crate::text::{Unit, narrow_and_wide};
 use crate::time::FileTime;
 use std::ffi::{CString, c_void};
@@ -78,6 +78,9 @@ fn set_attributes<T: Unit>(name: Text<'_, T>, wanted: u32) -> i32 {
     guard_bool(|| {
         let path = path(name)?;
         let found = look(&path)?;
+        if is_device(&found) {
+            return Err(ERROR_ACCESS_DENIED);
+        }
         let mode = found.permissions().mode();
         let new = match (wanted & crate::files::ATTRIBUTE_READONLY != 0, mode & 0o222) {
             (true, _) => mode & !0o222,
@@ -94,8 +97,8 @@ fn delete<T: Unit>(name: Text<'_, T>) -> i32 {
         let path = path(name)?;
         let found = std::fs::symlink_metadata(&path).map_err(|error| error_at(&error, &path))?;
         // As on Windows, a read-only file cannot be deleted.
-        if found.is_dir() || !found.is_symlink() && attributes(&found) & crate::files::ATTRIBUTE_READONLY != 0
-        {
+        let is_read_only = !found.is_symlink() && attributes(&found) & crate::files::ATTRIBUTE_READONLY != 0;
+        if found.is_dir() || is_read_only || is_device(&found) {
             return Err(ERROR_ACCESS_DENIED);
         }
         std::fs::remove_file(&path).map_err(|error| error_at(&error, &path))
@@ -135,7 +138,8 @@ pub(super) fn move_file(from: &Path, to: &Path, flags: u32) -> Result<(), u32> {
     }
     let found = std::fs::symlink_metadata(from).map_err(|error| error_at(&error, from))?;
     let replaces = flags & MOVE_REPLACES != 0;
-    if replaces && std::fs::metadata(to).is_ok_and(|there| there.is_dir()) {
+    let is_taken = |there: std::fs::Metadata| there.is_dir() || is_device(&there);
+    if is_device(&found) || replaces && std::fs::metadata(to).is_ok_and(is_taken) {
         return Err(ERROR_ACCESS_DENIED);
     }
     match rename(from, to, replaces) {
@@ -169,6 +173,9 @@ fn copy_file(from: &Path, to: &Path, must_be_new: bool) -> Result<(), u32> {
     options.write(true).create(true).truncate(true).create_new(must_be_new).mode(found.permissions().mode());
     let mut target = options.open(to).map_err(at_target)?;
     io::copy(&mut source, &mut target).map_err(|error| error_of(&error))?;
+    if target.metadata().is_ok_and(|target| is_device(&target)) {
+        return Ok(());
+    }
     target.set_permissions(found.permissions()).map_err(|error| error_of(&error))
 }
 
@@ -262,6 +269,17 @@ pub(super) mod tests {
         }
     }
 
+    impl Folder {
+        /// Another `/dev/null`; `None` where none can be made, as by anyone but the superuser, who alone could do harm to the machine's.
+        pub(in crate::api) fn device(&self, name: &str) -> Option<String> {
+            let name = self.name(name);
+            let c_name = CString::new(name.as_str()).unwrap();
+            // SAFETY: a terminated name.
+            let made = unsafe { libc::mknod(c_name.as_ptr(), libc::S_IFCHR | 0o666, libc::makedev(1, 3)) };
+            (made == 0 && std::fs::File::open(&name).is_ok()).then_some(name)
+        }
+    }
+
     impl Drop for Folder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
@@ -341,6 +359,28 @@ pub(super) mod tests {
         assert_eq!(copy(&b, &deep, 0), ERROR_PATH_NOT_FOUND);
         assert_eq!((delete(&a), delete(&a), delete(&deep)), (0, ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND));
         assert_eq!((delete(&folder.0), delete("")), (ERROR_ACCESS_DENIED, ERROR_PATH_NOT_FOUND));
+    }
+
+    #[test]
+    fn a_device_is_neither_deleted_nor_replaced_nor_restricted() {
+        let folder = Folder::new();
+        let Some(device) = folder.device("null") else { return };
+        let file = folder.file("file", b"x");
+        let mode = || std::fs::symlink_metadata(&device).map(|found| found.permissions().mode() & 0o777).ok();
+        let made = mode();
+        let (from, to) = (w(&device), w(&file));
+        let [device_name, file_name] = [&from, &to].map(|name| move || Text::terminated(name));
+        assert_eq!(result(delete(device_name())), ERROR_ACCESS_DENIED);
+        assert_eq!(result(set_attributes(device_name(), 1)), ERROR_ACCESS_DENIED);
+        for flags in [0, MOVE_REPLACES] {
+            assert_eq!(result(move_ex(device_name(), file_name(), flags)), ERROR_ACCESS_DENIED);
+        }
+        assert_eq!(result(move_ex(file_name(), device_name(), MOVE_REPLACES)), ERROR_ACCESS_DENIED);
+        assert_eq!(result(move_simply(file_name(), device_name())), ERROR_ALREADY_EXISTS);
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(result(copy(file_name(), device_name(), 0)), 0, "what is written is gone");
+        assert_eq!((mode(), std::fs::read(&device).unwrap().len()), (made, 0));
+        assert_eq!(std::fs::read(&file).unwrap(), b"x");
     }
 
     #[test]

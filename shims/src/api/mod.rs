@@ -6,6 +6,7 @@ pub mod command_line;
 pub mod completion_port;
 pub mod console;
 pub mod console_screen;
+pub mod disk_space;
 pub mod environment;
 pub mod error_mode;
 pub mod event;

@@ -1,7 +1,7 @@
 //! Files opened by `CreateFile`.
 
 use super::range_locks::RangeLocks;
-use super::{ATTRIBUTE_READONLY, attributes, error_at, error_of};
+use super::{ATTRIBUTE_READONLY, attributes, error_at, error_of, is_device};
 use crate::error::*;
 use crate::io::File as OverlappedFile;
 use crate::io::signal::Signal;
@@ -205,7 +205,9 @@ impl DiskFile {
             .map_err(|error| error_of(&error))?;
         file.appends = appends;
         file.overlaps = flag(FLAG_OVERLAPPED);
-        file.goes = AtomicBool::new(flag(FLAG_DELETE_ON_CLOSE));
+        if flag(FLAG_DELETE_ON_CLOSE) {
+            file.goes = AtomicBool::new(!is_device(&file.metadata()?));
+        }
         Ok((file, existed))
     }
 
@@ -282,9 +284,10 @@ impl DiskFile {
     /// Has it removed when it is closed, or not.
     ///
     /// # Errors
-    /// `ERROR_ACCESS_DENIED` for a read-only file, `ERROR_DIR_NOT_EMPTY`, or what the system says.
+    /// `ERROR_ACCESS_DENIED` for a read-only file and a device, `ERROR_DIR_NOT_EMPTY`, or what the system says.
     pub fn go(&self, goes: bool) -> Result<(), u32> {
-        if goes && attributes(&self.metadata()?) & ATTRIBUTE_READONLY != 0 {
+        let found = self.metadata()?;
+        if goes && (is_device(&found) || attributes(&found) & ATTRIBUTE_READONLY != 0) {
             return Err(ERROR_ACCESS_DENIED);
         }
         if goes && self.directory {

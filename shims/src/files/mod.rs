@@ -9,7 +9,7 @@ use crate::error::*;
 use crate::time::{FileTime, file_time};
 use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// `FILE_ATTRIBUTE_READONLY`.
@@ -67,6 +67,11 @@ pub fn attributes(file: &Metadata) -> u32 {
         0 => ATTRIBUTE_NORMAL,
         some => some,
     }
+}
+
+/// Whether it is a device of the machine, as `NUL` is: it is nobody's to delete, replace or restrict.
+pub fn is_device(file: &Metadata) -> bool {
+    file.file_type().is_char_device() || file.file_type().is_block_device()
 }
 
 /// Creation, last access and last write. The time of the last change stands in for that of the creation.

@@ -31,7 +31,11 @@ pub(super) struct Batches<C> {
     on_duty: AtomicBool,
     /// Threads of the program that are in `drive`.
     driving: AtomicUsize,
+    /// When a thread of the program last said that it drives the poller; [`NEVER`] since the take-over timer has expired.
+    noted: AtomicU64,
 }
+
+const NEVER: u64 = u64::MAX;
 
 impl<C> Batches<C> {
     /// With room for some connections, so that posting does not allocate.
@@ -42,6 +46,7 @@ impl<C> Batches<C> {
             has_background: AtomicBool::new(false),
             on_duty: AtomicBool::new(false),
             driving: AtomicUsize::new(0),
+            noted: AtomicU64::new(NEVER),
         }
     }
 
@@ -92,9 +97,30 @@ impl<C> Batches<C> {
         fence(Ordering::SeqCst);
     }
 
-    /// It leaves. It must see to it that the take-over timer is set.
+    /// It leaves. It must [`note`](Self::note) that, for the take-over timer to be set.
     pub(super) fn end_driving(&self) {
         self.driving.fetch_sub(1, Ordering::Release);
+        // Store-load pair with `take_over`: either that sees nobody in `drive`, or `note` that the timer has expired.
+        fence(Ordering::SeqCst);
+    }
+
+    /// A thread of the program drives the poller at the time `now`. Relieves the background thread if that is on duty, and has
+    /// the take-over timer set by `set_timer`, unless that was done less than `pause` ago. `set_timer` is told whether somebody was
+    /// relieved.
+    pub(super) fn note(&self, now: u64, pause: u64, set_timer: impl FnOnce(bool)) {
+        let before = self.noted.load(Ordering::Relaxed);
+        let on_duty = self.is_on_duty();
+        if !on_duty && before != NEVER && now.saturating_sub(before) < pause {
+            return;
+        }
+        // One of several threads is enough.
+        if self.noted.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if on_duty {
+                self.relieve(|| set_timer(true));
+            } else {
+                set_timer(false);
+            }
+        }
     }
 
     fn is_driven(&self) -> bool {
@@ -116,6 +142,8 @@ impl<C> Batches<C> {
     /// The background thread takes over, as the timer has expired, and sends what was held back; nothing is held back from now on.
     /// Refuses while a thread is in `drive`, which sets the timer again when it leaves.
     pub(super) fn take_over(&self, send: impl FnMut(C)) -> bool {
+        self.noted.store(NEVER, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         let taken = !self.is_driven();
         if taken {
             self.go_on_duty(send);
@@ -137,7 +165,7 @@ impl<C> Batches<C> {
 
     /// A thread of the program relieves the background thread, and sets the take-over timer: not before, since the background thread
     /// may go on duty by that setting at once, and nobody would be left to take over.
-    pub(super) fn relieve(&self, set_timer: impl FnOnce()) {
+    fn relieve(&self, set_timer: impl FnOnce()) {
         self.waiting.lock().on_duty = false;
         self.on_duty.store(false, Ordering::Relaxed);
         set_timer();

@@ -96,7 +96,13 @@ impl Inner {
         let counted = Counted::new(&self.backlog);
         let arrived =
             Connection::arrive(&self.backlog.poller, (socket, peer), Arc::clone(&self.handler), counted);
-        let Ok(connection) = arrived else { return };
+        let connection = match arrived {
+            Ok(connection) => connection,
+            Err(error) => {
+                report::is_limit(&error);
+                return;
+            }
+        };
         // The request has often arrived already; it is counted before the next connection is accepted.
         if let Some(connection) = connection.upgrade() {
             connection.ready();

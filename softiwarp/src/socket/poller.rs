@@ -88,8 +88,6 @@ pub struct Poller {
     begin: Instant,
     /// The time that `takeover` is set to next, in nanoseconds.
     delay: AtomicU64,
-    /// When `takeover` was set: nanoseconds from `begin` on.
-    noted: AtomicU64,
     removed: AtomicBool,
     checks: Checks,
 }
@@ -111,7 +109,6 @@ impl Poller {
             takeover: Timer::new()?,
             begin: Instant::now(),
             delay: AtomicU64::new(TAKEOVER_DELAY),
-            noted: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             checks: Checks::new(),
         });
@@ -250,22 +247,13 @@ impl Poller {
             return;
         }
         let now = self.begin.elapsed().as_nanos() as u64;
-        let before = self.noted.load(Ordering::Relaxed);
         let delay = self.delay.load(Ordering::Relaxed);
-        let on_duty = self.batches.is_on_duty();
-        if !on_duty && now.saturating_sub(before) < delay / NOTES_PER_DELAY {
-            return;
-        }
-        // One of several threads is enough.
-        if self.noted.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            let set_timer = || self.takeover.set(Duration::from_nanos(delay));
-            if on_duty {
-                self.batches.relieve(set_timer);
-            } else {
+        self.batches.note(now, delay / NOTES_PER_DELAY, |relieved| {
+            if !relieved {
                 self.delay.store((delay * 2).min(TAKEOVER_DELAY), Ordering::Relaxed);
-                set_timer();
             }
-        }
+            self.takeover.set(Duration::from_nanos(delay));
+        });
     }
 
     /// The background thread starts, or has ended.

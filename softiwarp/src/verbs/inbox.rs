@@ -82,29 +82,44 @@ impl<T> Inbox<T> {
     /// may become readable for the device's sockets, too, and the thread that wakes drives them. In blocking mode a readable
     /// descriptor must mean an event, so other threads drive the device.
     pub(super) fn look_for_sockets(&self, poller: Option<&Poller>) -> bool {
-        // SAFETY: this command takes no pointer.
-        let nonblocking = unsafe { libc::fcntl(self.descriptor(), libc::F_GETFL) } & libc::O_NONBLOCK != 0;
-        let wanted = nonblocking && (self.vain.load(Ordering::Relaxed) < VAIN_MAX || self.is_armed());
-        if let (Some((both, _)), Some(poller)) = (&self.both, poller)
-            && self.sockets.load(Ordering::Relaxed) != wanted
+        let nonblocking = self.is_nonblocking();
+        if let Some(poller) = poller
+            && self.sockets.load(Ordering::Relaxed) != self.wants_sockets(nonblocking)
         {
-            let _changing = self.changing.lock();
-            if self.sockets.swap(wanted, Ordering::Relaxed) != wanted {
-                // If the set cannot be changed, the background thread drives the device.
-                let _ = if wanted {
-                    watch(both, poller.descriptor())
-                } else {
-                    epoll::delete(both, poller.descriptor()).map_err(io::Error::from)
-                };
-            }
+            self.change_sockets(poller, nonblocking);
         }
         nonblocking
+    }
+
+    fn is_nonblocking(&self) -> bool {
+        // SAFETY: this command takes no pointer.
+        unsafe { libc::fcntl(self.descriptor(), libc::F_GETFL) & libc::O_NONBLOCK != 0 }
+    }
+
+    fn wants_sockets(&self, nonblocking: bool) -> bool {
+        nonblocking && (self.vain.load(Ordering::Relaxed) < VAIN_MAX || self.is_armed())
+    }
+
+    /// Adds the sockets to the descriptor, or takes them away. Whether they are wanted is asked under the lock, so that the last one
+    /// who asks decides.
+    fn change_sockets(&self, poller: &Poller, nonblocking: bool) {
+        let Some((both, _)) = &self.both else { return };
+        let _changing = self.changing.lock();
+        let wanted = self.wants_sockets(nonblocking);
+        if self.sockets.swap(wanted, Ordering::Relaxed) != wanted {
+            // If the set cannot be changed, the background thread drives the device.
+            let _ = if wanted {
+                watch(both, poller.descriptor())
+            } else {
+                epoll::delete(both, poller.descriptor()).map_err(io::Error::from)
+            };
+        }
     }
 
     /// A thread is about to wait for an event: the sockets are for it.
     pub(super) fn expect(&self, poller: &Poller) {
         if self.vain.load(Ordering::Relaxed) != 0 && self.vain.swap(0, Ordering::Relaxed) >= VAIN_MAX {
-            self.look_for_sockets(Some(poller));
+            self.change_sockets(poller, self.is_nonblocking());
         }
     }
 

@@ -6,6 +6,7 @@ use ndcompat::provider;
 use ndcompat::types::RequestFlags;
 use ndcompat::{Adapter, Status};
 use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::lab::{ip, make_on, one};
@@ -35,6 +36,20 @@ fn await_address(adapter: &Arc<Adapter>, address: SockAddr, there: bool) {
             return;
         }
         assert!(Instant::now() < deadline, "{address}: provider, adapter and id say {seen:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until the machine takes an IPv6 address for its own. It is listed a moment before: a connection to it then looks for the
+/// address on the network, and fails after some seconds.
+fn await_route(address: &str) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_there = || {
+        let table = ["-6", "route", "show", "table", "local", address];
+        !Command::new("ip").args(table).output().expect("ip runs").stdout.is_empty()
+    };
+    while !is_there() {
+        assert!(Instant::now() < deadline, "there is no route to {address}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -132,6 +147,9 @@ fn addresses_come_and_go() {
         command.extend((!address.ip().is_ipv4()).then_some("nodad"));
         ip(&command);
         await_address(&adapter, address, true);
+        if !address.ip().is_ipv4() {
+            await_route(text);
+        }
         assert_works(&adapter, address);
         let bound = End::new(&provider::open_adapter_at(address).unwrap(), 3);
         bound.connector.bind(address).unwrap();

@@ -166,6 +166,11 @@ fn rights_are_kept() {
     let (file, _) = open(&name, 0x1_0000 | READ, 3, 0x0400_0000);
     close(file);
     assert!(!std::path::Path::new(&name).exists(), "FILE_FLAG_DELETE_ON_CLOSE");
+    if let Some(device) = folder.device("null") {
+        let (file, _) = open(&device, 0x1_0000 | READ, 3, 0x0400_0000);
+        close(file);
+        assert!(std::path::Path::new(&device).exists(), "a device stays");
+    }
 }
 
 #[test]

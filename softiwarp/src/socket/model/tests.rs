@@ -52,14 +52,9 @@ impl Model {
         self.batches.flush(|listed| self.flush(listed));
     }
 
-    /// As the poller does, which leaves a timer alone that was just set.
+    /// As the poller does. No time passes, so a timer that was set is left alone until it expires.
     fn note(&self) {
-        let set_timer = || *self.timer.lock() = true;
-        if self.batches.is_on_duty() {
-            self.batches.relieve(set_timer);
-        } else {
-            set_timer();
-        }
+        self.batches.note(1, 1, |_| *self.timer.lock() = true);
     }
 
     fn begin_driving(&self) {
@@ -159,6 +154,34 @@ fn a_thread_that_relieves_the_background_thread_leaves_it_on_duty_or_a_timer_set
         let expires = run(&model, Model::expire);
         model.note();
         expires.join().unwrap();
+        assert!(model.batches.is_on_duty() || *model.timer.lock());
+    });
+}
+
+#[test]
+fn a_thread_that_leaves_drive_leaves_the_background_thread_on_duty_or_a_timer_set() {
+    check(|| {
+        let model = Model::new();
+        model.note();
+        let expires = run(&model, Model::expire);
+        model.begin_driving();
+        model.end_driving();
+        expires.join().unwrap();
+        assert!(model.batches.is_on_duty() || *model.timer.lock());
+    });
+}
+
+#[test]
+fn a_thread_that_sets_the_timer_late_leaves_the_background_thread_on_duty_or_a_timer_set() {
+    check(|| {
+        let model = Model::new();
+        let sets = run(&model, Model::note);
+        let expires = run(&model, Model::expire);
+        model.begin_driving();
+        model.end_driving();
+        for thread in [sets, expires] {
+            thread.join().unwrap();
+        }
         assert!(model.batches.is_on_duty() || *model.timer.lock());
     });
 }

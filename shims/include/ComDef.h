@@ -1,0 +1,1 @@
+comdef.h
