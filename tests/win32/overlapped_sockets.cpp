@@ -494,6 +494,20 @@ static void a_receive_that_waits_comes_after_those_that_pend()
     CHECK(ended(pair.near_end, receiving, 3) && memcmp(pending, "one", 3) == 0 && memcmp(waiting, "two", 3) == 0);
 }
 
+// Requests that transfer nothing let calls alone.
+static void an_accept_that_pends_lets_calls_fail_as_ever()
+{
+    const SOCKET from = listener(), accepted = stream();
+    char room[2 * (sizeof(sockaddr_in) + 16)], byte = 0;
+    DWORD bytes = 0;
+    Request accepting;
+    CHECK(!AcceptEx(from, accepted, room, 0, sizeof room / 2, sizeof room / 2, &bytes, &accepting));
+    CHECK(WSAGetLastError() == WSA_IO_PENDING);
+    FAILS(recv(from, &byte, 1, 0), WSAENOTCONN);
+    FAILS(send(from, &byte, 1, 0), WSAENOTCONN);
+    CHECK(closesocket(from) == 0 && closesocket(accepted) == 0);
+}
+
 // Output that has been ended takes nothing more, whatever still pends of it.
 static void output_that_ends_after_what_pends_takes_nothing_more()
 {
@@ -529,6 +543,7 @@ int main()
         a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
         a_send_that_waits_comes_after_those_that_pend,
         a_receive_that_waits_comes_after_those_that_pend,
+        an_accept_that_pends_lets_calls_fail_as_ever,
         output_that_ends_after_what_pends_takes_nothing_more,
     });
 }

@@ -242,10 +242,12 @@ pub(super) fn broken(fd: RawFd) -> c_int {
     const STATE: usize = 0;
     const SEGMENTS: std::ops::Range<usize> = 136..140;
     const TCP_CLOSE: u8 = 7;
+    const TCP_LISTEN: u8 = 10;
     let Ok(info) = system::option::<[u8; 256]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else {
         return libc::ECONNRESET;
     };
     match info[SEGMENTS] {
+        _ if info[STATE] == TCP_LISTEN => libc::ENOTCONN,
         _ if info[STATE] != TCP_CLOSE => libc::ESHUTDOWN,
         [0, 0, 0, 0] => libc::ENOTCONN,
         _ => libc::ECONNRESET,

@@ -201,6 +201,11 @@ impl Operation {
         }
     }
 
+    /// Whether bytes of a connection or messages are what it is about.
+    fn transfers(&self) -> bool {
+        matches!(self, Operation::Receive(_) | Operation::Send(_) | Operation::Transmit(_))
+    }
+
     /// The number of bytes transferred so far.
     fn transferred(&self) -> usize {
         match self {

@@ -37,7 +37,8 @@ fn wait(fd: RawFd, direction: Direction, may_wait: bool, call: &Call) -> Result<
     }
     // What the socket is ready for is theirs.
     driver.run(&mut queue);
-    if queue.pending.is_empty() {
+    // Accepts and connects transfer nothing: what the call says beside them is the kernel's to say.
+    if !queue.pending.first.as_ref().is_some_and(|first| first.operation.transfers()) {
         return Ok(());
     }
     drop(queue);
