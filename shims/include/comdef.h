@@ -10,6 +10,12 @@
 #include "tchar.h"
 
 extern "C++" {
+/* Two classes: their texts differ in size. */
+#ifdef UNICODE
+inline namespace ndw_wide {
+#else
+inline namespace ndw_narrow {
+#endif
 
 /* An HRESULT as an exception, and its text. */
 class _com_error {
@@ -29,11 +35,11 @@ public:
     WORD WCode() const noexcept { return HRESULTToWCode(error_); }
     static WORD HRESULTToWCode(HRESULT error) noexcept
     {
-        return error >= FIRST && error <= LAST ? static_cast<WORD>(error - FIRST) : 0;
+        return error >= ndw_first_ && error <= ndw_last_ ? static_cast<WORD>(error - ndw_first_) : 0;
     }
     static HRESULT WCodeToHRESULT(WORD code) noexcept
     {
-        return code >= LAST - FIRST ? static_cast<HRESULT>(LAST) : FIRST + code;
+        return code >= ndw_last_ - ndw_first_ ? static_cast<HRESULT>(ndw_last_) : ndw_first_ + code;
     }
 
     /* The text of the system, without an end of line. Lives as long as this object, until it is asked for again. */
@@ -52,7 +58,7 @@ public:
     }
 
 private:
-    static const HRESULT FIRST = static_cast<HRESULT>(0x80040200), LAST = static_cast<HRESULT>(0x8004FFFF);
+    static const HRESULT ndw_first_ = static_cast<HRESULT>(0x80040200), ndw_last_ = static_cast<HRESULT>(0x8004FFFF);
     HRESULT error_;
     mutable TCHAR text_[512];
 };
@@ -62,6 +68,7 @@ private:
 [[noreturn]] inline void _com_issue_error(HRESULT error) { _com_raise_error(error); }
 #endif
 
+}
 }
 #endif
 #endif

@@ -436,92 +436,6 @@ static void what_a_short_receive_leaves_is_received_next()
     }
 }
 
-// Calls that wait, while overlapped sends pend: their bytes come after.
-static void a_send_that_waits_comes_after_those_that_pend()
-{
-    Pair pair;
-    const std::vector<char> much(16 << 20, 'x');
-    Request sending;
-    CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
-    const DWORD brief = 50;
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<const char*>(&brief), sizeof brief) == 0);
-    FAILS(send(pair.near_end, "late", 4, 0), WSAETIMEDOUT);
-    const DWORD never = 0;
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<const char*>(&never), sizeof never) == 0);
-    u_long on = 1, off = 0;
-    CHECK(ioctlsocket(pair.near_end, FIONBIO, &on) == 0);
-    FAILS(send(pair.near_end, "soon", 4, 0), WSAEWOULDBLOCK);
-    CHECK(ioctlsocket(pair.near_end, FIONBIO, &off) == 0);
-    std::thread sender([&] {
-        CHECK(send(pair.near_end, "one", 3, 0) == 3);
-        WSABUF two = {3, const_cast<char*>("two")};
-        DWORD sent = 0;
-        CHECK(WSASend(pair.near_end, &two, 1, &sent, 0, nullptr, nullptr) == 0 && sent == 3);
-        TRANSMIT_FILE_BUFFERS three = {const_cast<char*>("three"), 5, nullptr, 0};
-        CHECK(TransmitFile(pair.near_end, nullptr, 0, 0, nullptr, &three, 0));
-        CHECK(shutdown(pair.near_end, SD_SEND) == 0);
-    });
-    std::string all;
-    std::vector<char> room(1 << 20);
-    for (int got; (got = recv(pair.far_end, room.data(), static_cast<int>(room.size()), 0)) != 0;) {
-        CHECK(got > 0);
-        all.append(room.data(), static_cast<size_t>(got));
-    }
-    sender.join();
-    CHECK(all == std::string(much.data(), much.size()) + "onetwothree");
-    CHECK(ended(pair.near_end, sending, static_cast<DWORD>(much.size())));
-}
-
-static void a_receive_that_waits_comes_after_those_that_pend()
-{
-    Pair pair;
-    char pending[3], waiting[3];
-    Request receiving;
-    CHECK(receive(pair.near_end, pending, 3, &receiving, MSG_WAITALL) == WSA_IO_PENDING);
-    const DWORD brief = 50;
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_RCVTIMEO, reinterpret_cast<const char*>(&brief), sizeof brief) == 0);
-    CHECK(send(pair.far_end, "on", 2, 0) == 2);
-    FAILS(recv(pair.near_end, waiting, 1, 0), WSAETIMEDOUT);
-    const DWORD never = 0;
-    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_RCVTIMEO, reinterpret_cast<const char*>(&never), sizeof never) == 0);
-    u_long on = 1, off = 0;
-    CHECK(ioctlsocket(pair.near_end, FIONBIO, &on) == 0);
-    FAILS(recv(pair.near_end, waiting, 1, 0), WSAEWOULDBLOCK);
-    CHECK(ioctlsocket(pair.near_end, FIONBIO, &off) == 0);
-    std::thread receiver([&] { CHECK(recv(pair.near_end, waiting, 3, MSG_WAITALL) == 3); });
-    CHECK(send(pair.far_end, "etwo", 4, 0) == 4);
-    receiver.join();
-    CHECK(ended(pair.near_end, receiving, 3) && memcmp(pending, "one", 3) == 0 && memcmp(waiting, "two", 3) == 0);
-}
-
-// Requests that transfer nothing let calls alone.
-static void an_accept_that_pends_lets_calls_fail_as_ever()
-{
-    const SOCKET from = listener(), accepted = stream();
-    char room[2 * (sizeof(sockaddr_in) + 16)], byte = 0;
-    DWORD bytes = 0;
-    Request accepting;
-    CHECK(!AcceptEx(from, accepted, room, 0, sizeof room / 2, sizeof room / 2, &bytes, &accepting));
-    CHECK(WSAGetLastError() == WSA_IO_PENDING);
-    FAILS(recv(from, &byte, 1, 0), WSAENOTCONN);
-    FAILS(send(from, &byte, 1, 0), WSAENOTCONN);
-    CHECK(closesocket(from) == 0 && closesocket(accepted) == 0);
-}
-
-// Output that has been ended takes nothing more, whatever still pends of it.
-static void output_that_ends_after_what_pends_takes_nothing_more()
-{
-    Pair pair;
-    const std::vector<char> much(16 << 20, 'x');
-    Request sending;
-    CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
-    CHECK(shutdown(pair.near_end, SD_SEND) == 0);
-    FAILS(send(pair.near_end, "late", 4, 0), WSAESHUTDOWN);
-    TRANSMIT_FILE_BUFFERS late = {const_cast<char*>("late"), 4, nullptr, 0};
-    CHECK(!TransmitFile(pair.near_end, nullptr, 0, 0, nullptr, &late, 0) && WSAGetLastError() == WSAESHUTDOWN);
-    CHECK(CancelIoEx(reinterpret_cast<HANDLE>(pair.near_end), &sending));
-}
-
 int main()
 {
     return run({
@@ -541,9 +455,5 @@ int main()
         what_a_short_receive_leaves_is_received_next,
         sockets_are_read_and_written_as_files,
         a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
-        a_send_that_waits_comes_after_those_that_pend,
-        a_receive_that_waits_comes_after_those_that_pend,
-        an_accept_that_pends_lets_calls_fail_as_ever,
-        output_that_ends_after_what_pends_takes_nothing_more,
     });
 }

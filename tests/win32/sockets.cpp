@@ -76,6 +76,8 @@ static void sockets_in_the_wrong_state()
 
     // A shutdown that fails leaves the socket as it was.
     const SOCKET from = listener();
+    FAILS(send(from, &byte, 1, 0), WSAENOTCONN);
+    FAILS(recv(from, &byte, 1, 0), WSAENOTCONN);
     const SOCKET again = stream();
     FAILS(shutdown(again, SD_BOTH), WSAENOTCONN);
     reach(again, name_of(from));

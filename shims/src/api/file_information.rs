@@ -260,23 +260,24 @@ fn reserve(file: &DiskFile, length: u64) -> Result<(), u32> {
 }
 
 fn set_basic(file: &DiskFile, wanted: BasicInformation) -> Result<(), u32> {
+    let found = file.metadata()?;
+    let mode = found.permissions().mode();
+    let new = match (wanted.attributes, wanted.attributes & ATTRIBUTE_READONLY != 0, mode & 0o222) {
+        (0, ..) => mode,
+        (_, true, _) => mode & !0o222,
+        (_, false, 0) => mode | 0o200,
+        (_, false, _) => mode,
+    };
+    if is_device(&found) && new != mode {
+        return Err(ERROR_ACCESS_DENIED);
+    }
     file.set_times([wanted.last_access, wanted.last_write].map(|time| match time {
         -2..=0 => None,
         time => Some(unix_time(time)),
     }))?;
-    if wanted.attributes == 0 {
+    if new == mode {
         return Ok(());
     }
-    let found = file.metadata()?;
-    if is_device(&found) {
-        return Err(ERROR_ACCESS_DENIED);
-    }
-    let mode = found.permissions().mode();
-    let new = match (wanted.attributes & ATTRIBUTE_READONLY != 0, mode & 0o222) {
-        (true, _) => mode & !0o222,
-        (false, 0) => mode | 0o200,
-        (false, _) => return Ok(()),
-    };
     std::fs::set_permissions(file.link(), PermissionsExt::from_mode(new)).map_err(|error| error_of(&error))
 }
 

@@ -78,15 +78,15 @@ fn set_attributes<T: Unit>(name: Text<'_, T>, wanted: u32) -> i32 {
     guard_bool(|| {
         let path = path(name)?;
         let found = look(&path)?;
-        if is_device(&found) {
-            return Err(ERROR_ACCESS_DENIED);
-        }
         let mode = found.permissions().mode();
         let new = match (wanted & crate::files::ATTRIBUTE_READONLY != 0, mode & 0o222) {
             (true, _) => mode & !0o222,
             (false, 0) => mode | 0o200,
             (false, _) => return Ok(()),
         };
+        if is_device(&found) {
+            return Err(ERROR_ACCESS_DENIED);
+        }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(new))
             .map_err(|error| error_at(&error, &path))
     })
@@ -138,8 +138,12 @@ pub(super) fn move_file(from: &Path, to: &Path, flags: u32) -> Result<(), u32> {
     }
     let found = std::fs::symlink_metadata(from).map_err(|error| error_at(&error, from))?;
     let replaces = flags & MOVE_REPLACES != 0;
-    let is_taken = |there: std::fs::Metadata| there.is_dir() || is_device(&there);
-    if is_device(&found) || replaces && std::fs::metadata(to).is_ok_and(is_taken) {
+    // A link to a device may go: it is the link that is replaced.
+    let is_kept = || {
+        std::fs::metadata(to).is_ok_and(|there| there.is_dir())
+            || std::fs::symlink_metadata(to).is_ok_and(|there| is_device(&there))
+    };
+    if is_device(&found) || replaces && is_kept() {
         return Err(ERROR_ACCESS_DENIED);
     }
     match rename(from, to, replaces) {

@@ -6,11 +6,11 @@ pub mod sending;
 use super::completion_routine::{Call, CompletionRoutine};
 use super::socket::descriptor_or_none;
 use super::system::int_option;
-use super::table::overlapped::{self, Direction, Operation};
+use super::table::overlapped::{Direction, Operation};
 use super::table::selection::{FD_READ, bytes_waiting, enable};
 use super::table::{self, RECEIVING_SHUT, descriptor};
 use super::wire::{self, Piece, Pieces, WsaBuf};
-use super::{SOCKET_ERROR, Socket, calls, failed, system};
+use super::{SOCKET_ERROR, Socket, failed, system};
 use crate::arguments::Out;
 use crate::boundary::guard;
 use crate::error::*;
@@ -36,16 +36,6 @@ fn failure(fd: RawFd, errno: c_int, flags: c_int) -> (c_int, u32) {
         libc::EAGAIN if flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) => (errno, WSAETIMEDOUT),
         _ => (errno, errno_to_wsa(errno)),
     }
-}
-
-/// Lets the requests that pend complete before a call, and says why the call fails otherwise.
-fn after_pending(fd: RawFd, direction: Direction, flags: c_int, call: &calls::Call) -> Outcome<()> {
-    let may_wait = flags & libc::MSG_DONTWAIT == 0;
-    overlapped::after_pending(fd, direction, may_wait, call).map_err(|code| match code {
-        WSAEWOULDBLOCK | WSAETIMEDOUT => (libc::EAGAIN, code),
-        WSAESHUTDOWN => (libc::EPIPE, code),
-        _ => (libc::EINTR, code),
-    })
 }
 
 /// As many of the pieces as one call takes: a message must be sent by one call, a stream need not.

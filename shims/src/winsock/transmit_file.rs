@@ -2,7 +2,7 @@
 
 use super::calls::Call;
 use super::system::{self, has_peer};
-use super::table::overlapped::{Direction, Operation, Part, Step, Transmit, after_pending};
+use super::table::overlapped::{Direction, Operation, Part, Step, Transmit};
 use super::table::{self, descriptor};
 use super::wire::Piece;
 use super::{Socket, told};
@@ -46,7 +46,6 @@ unsafe fn piece(data: *const u8, length: u32) -> Result<Option<Piece>, u32> {
 /// Waits until all is sent.
 fn send_all(fd: RawFd, mut transmit: Transmit) -> Result<(), u32> {
     let (_idle, call) = (Idle::enter(), Call::on(fd));
-    after_pending(fd, Direction::Out, true, &call)?;
     loop {
         match transmit.attempt(fd) {
             Step::Done { status: 0.., .. } => return Ok(()),

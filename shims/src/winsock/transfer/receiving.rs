@@ -1,9 +1,6 @@
 //! Receiving.
 
-use super::{
-    ENDED, FAULT, Outcome, Request, Routine, after_pending, answered, buffer, failure, in_one_call, pieces,
-    told,
-};
+use super::{ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
 use crate::arguments::{InOut, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
@@ -22,12 +19,6 @@ use std::ptr::null_mut;
 /// Receives.
 fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<Received> {
     let (_idle, call) = (Idle::enter(), Call::on(fd));
-    if flags & libc::MSG_OOB == 0
-        && let Err(failure) = after_pending(fd, Direction::In, flags, &call)
-    {
-        enable(fd, FD_READ);
-        return Err(failure);
-    }
     let received = wire::receive(fd, in_one_call(fd, pieces), flags, ancillary);
     if call.is_over() && !matches!(received, Ok(Received { count: 1.., .. })) {
         return Err(ENDED);

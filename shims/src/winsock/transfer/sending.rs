@@ -1,8 +1,6 @@
 //! Sending.
 
-use super::{
-    ENDED, Outcome, Request, Routine, after_pending, answered, buffer, failure, in_one_call, pieces, told,
-};
+use super::{ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
@@ -21,12 +19,6 @@ use std::ptr::null;
 /// Sends.
 fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<usize> {
     let (_idle, call) = (Idle::enter(), Call::on(fd));
-    if let Err(failure) = after_pending(fd, Direction::Out, flags, &call) {
-        if failure.1 == WSAEWOULDBLOCK {
-            enable(fd, FD_WRITE);
-        }
-        return Err(failure);
-    }
     match wire::send(fd, in_one_call(fd, pieces), flags, ancillary) {
         Ok(mut count) => {
             if count < wire::total(pieces) && flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) {

@@ -1,14 +1,18 @@
 //! `DisconnectEx`: the end of a connection, after what was to be sent before.
 
 use super::super::{Known, REUSED};
-use super::{Direction, Driver, End, Step};
-use crate::error::errno_to_wsa;
+use super::{Driver, End, Step};
+use crate::error::{WSAEINTR, errno_to_wsa};
 use crate::io::Idle;
 use crate::io::sys::Deadline;
 use crate::winsock::calls::Call;
 use crate::winsock::system;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest sleep of a thread that waits for room and for the end of requests at once.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// One `DisconnectEx`.
 pub(in crate::winsock) struct Disconnect {
@@ -28,11 +32,21 @@ impl Driver {
     /// Waits until the pending output has left, and ends the connection.
     pub(in crate::winsock) fn disconnect(&self, mut disconnect: Disconnect) -> Result<(), u32> {
         let (_idle, call) = (Idle::enter(), Call::on(self.fd));
-        {
+        loop {
             let mut queue = self.output.lock();
             queue.end = queue.end.or(End::Reached);
+            queue.ready = true;
+            self.run(&mut queue);
+            if queue.closed || call.is_over() {
+                return Err(WSAEINTR);
+            }
+            if queue.pending.is_empty() {
+                break;
+            }
+            drop(queue);
+            // Another thread may have taken the room, or cancelled the requests.
+            system::poll(self.fd, libc::POLLOUT, Deadline::after(SLICE)).map_err(errno_to_wsa)?;
         }
-        self.drain(Direction::Out, &call, Deadline::Never)?;
         match disconnect.attempt(self.fd) {
             Step::Renew(socket) => self.reuse(&socket).map_err(errno_to_wsa),
             _ => Ok(()),

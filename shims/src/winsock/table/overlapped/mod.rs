@@ -11,7 +11,6 @@
 mod accept;
 mod connect;
 mod disconnect;
-mod order;
 mod receive;
 mod send;
 mod transmit;
@@ -19,7 +18,6 @@ mod transmit;
 pub(in crate::winsock) use accept::{Accept, Room, addresses_in, fits, prepare};
 pub(in crate::winsock) use connect::Connect;
 pub(in crate::winsock) use disconnect::Disconnect;
-pub(in crate::winsock) use order::after_pending;
 pub(in crate::winsock) use receive::Receive;
 pub(in crate::winsock) use send::Send;
 pub(in crate::winsock) use transmit::{Part, Transmit};
@@ -56,8 +54,6 @@ pub(in crate::winsock) struct Driver {
     registration: Mutex<Option<Registration>>,
     /// Room to send is watched, too: a request had to wait for it, or events are selected.
     awaits_room: AtomicBool,
-    /// A request had to wait.
-    has_pended: AtomicBool,
     /// Accepted sockets that wait for their first data before the request completes.
     accepted: Mutex<WeakList<Accepted>>,
     /// The events that the program has selected.
@@ -201,11 +197,6 @@ impl Operation {
         }
     }
 
-    /// Whether bytes of a connection or messages are what it is about.
-    fn transfers(&self) -> bool {
-        matches!(self, Operation::Receive(_) | Operation::Send(_) | Operation::Transmit(_))
-    }
-
     /// The number of bytes transferred so far.
     fn transferred(&self) -> usize {
         match self {
@@ -226,7 +217,6 @@ impl Driver {
             output: Mutex::default(),
             registration: Mutex::default(),
             awaits_room: AtomicBool::new(false),
-            has_pended: AtomicBool::new(false),
             accepted: Mutex::default(),
             selected: Selected::default(),
         });
@@ -310,7 +300,6 @@ impl Driver {
             }
         }
         self.watch(direction == Direction::Out)?;
-        self.pends();
         // SAFETY: an OVERLAPPED that stays until the request has completed, by the function's own promise.
         let request = unsafe { completion_routine::begin(&self.file, overlapped, call.as_ref()) };
         let pending = Pending { request, operation, call, of_listener: None };
