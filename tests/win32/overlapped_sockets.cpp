@@ -194,6 +194,38 @@ static void a_reset_ends_requests_with_an_error()
     CHECK(CloseHandle(port));
 }
 
+// Not only by the first call that meets it: the rest is no end of the data.
+static void a_reset_is_told_each_time()
+{
+    for (const ULONG size : {8, 0}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request requests[2];
+        char data[8];
+        for (Request& request : requests)
+            CHECK(receive(pair.near_end, data, size, &request) == WSA_IO_PENDING);
+        reset(pair.far_end);
+        for (Request& request : requests) {
+            const Packet packet = next(port);
+            CHECK(!packet.succeeded && packet.overlapped == &request && packet.error == ERROR_NETNAME_DELETED);
+        }
+        for (int i = 0; i < 2; i++) {
+            FAILS(recv(pair.near_end, data, sizeof data, 0), WSAECONNRESET);
+            FAILS(send(pair.near_end, data, sizeof data, 0), WSAECONNRESET);
+            CHECK(receive(pair.near_end, data, size, &requests[0]) == WSAECONNRESET);
+        }
+        CHECK(CloseHandle(port));
+    }
+    // Whoever asks for the error of the socket.
+    Pair pair;
+    reset(pair.far_end);
+    char byte;
+    int error = 0, length = sizeof error;
+    CHECK(is_readable(pair.near_end));
+    CHECK(getsockopt(pair.near_end, SOL_SOCKET, SO_ERROR, reinterpret_cast<char*>(&error), &length) == 0 && error == WSAECONNRESET);
+    FAILS(recv(pair.near_end, &byte, 1, 0), WSAECONNRESET);
+}
+
 static HANDLE called;
 static void CALLBACK on_completion(DWORD status, DWORD bytes, OVERLAPPED* overlapped)
 {
@@ -448,6 +480,7 @@ int main()
         cancelled_requests_say_so,
         closing_ends_all_requests,
         a_reset_ends_requests_with_an_error,
+        a_reset_is_told_each_time,
         callbacks_of_the_pool,
         completion_routines_run_in_alertable_waits,
         threads_share_a_socket,

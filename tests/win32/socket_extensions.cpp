@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Microsoft's extensions of Winsock, overlapped: AcceptEx, ConnectEx, DisconnectEx; datagrams with their senders, WSARecvMsg.
 #include "overlapped.h"
+#include <atomic>
 #include <initializer_list>
 #include <string>
 #include <thread>
@@ -181,6 +182,83 @@ static void refused_cancelled_and_wrong_connections()
     CHECK(packet.overlapped == &request && packet.error == ERROR_OPERATION_ABORTED);
     CHECK(closesocket(another) == 0 && closesocket(silent2) == 0 && closesocket(accepted) == 0);
     CHECK(closesocket(s) == 0 && is_empty(port) && CloseHandle(port));
+}
+
+// The socket that was to become a connection goes first.
+static void closing_the_socket_for_a_connection_ends_its_accept()
+{
+    const SOCKET from = listener();
+    const HANDLE port = port_of(from);
+    char buffer[128];
+    const DWORD room = sizeof(sockaddr_in) + 16;
+    for (const bool bound : {false, true}) {
+        const SOCKET into = stream();
+        if (bound)
+            port_of(into, port);
+        Request accepting, again;
+        CHECK(!AcceptEx(from, into, buffer, 0, room, room, nullptr, &accepting) && WSAGetLastError() == WSA_IO_PENDING);
+        // It is for one request at a time.
+        CHECK(!AcceptEx(from, into, buffer, 0, room, room, nullptr, &again) && WSAGetLastError() == WSAEINVAL);
+        CHECK(closesocket(into) == 0);
+        Packet packet = next(port);
+        CHECK(packet.overlapped == &accepting && packet.error == ERROR_OPERATION_ABORTED);
+        // Whoever has its number now keeps it, and the next request gets the connection.
+        const SOCKET others[] = {listener(), listener()};
+        const SOCKET second = stream(), client = stream();
+        const sockaddr_in names[] = {name_of(others[0]), name_of(others[1])};
+        CHECK(!AcceptEx(from, second, buffer, 0, room, room, nullptr, &again) && WSAGetLastError() == WSA_IO_PENDING);
+        reach(client, name_of(from));
+        packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &again);
+        CHECK(send(second, "x", 1, 0) == 1 && recv(client, buffer, 1, 0) == 1);
+        for (int i = 0; i < 2; i++) {
+            const SOCKET other = stream();
+            reach(other, names[i]);
+            CHECK(name_of(others[i]).sin_port == names[i].sin_port && closesocket(other) == 0 && closesocket(others[i]) == 0);
+        }
+        CHECK(closesocket(second) == 0 && closesocket(client) == 0 && is_empty(port));
+    }
+    CHECK(closesocket(from) == 0 && CloseHandle(port));
+}
+
+// At any moment, with clients that come and go: each request ends once, and bystanders keep their sockets.
+static void sockets_for_connections_are_closed_at_any_moment()
+{
+    const SOCKET from = listener();
+    const HANDLE port = port_of(from);
+    std::atomic<bool> over{false};
+    std::thread clients([&] {
+        while (!over) {
+            SOCKET client = stream();
+            reach(client, name_of(from));
+            reset(client);
+        }
+    });
+    std::thread bystander([&] {
+        while (!over) {
+            const SOCKET own = listener();
+            const sockaddr_in name = name_of(own);
+            SwitchToThread();
+            CHECK(name_of(own).sin_port == name.sin_port && closesocket(own) == 0);
+        }
+    });
+    char buffer[128];
+    const DWORD room = sizeof(sockaddr_in) + 16;
+    for (int i = 0; i < 1000; i++) {
+        const SOCKET into = stream();
+        Request accepting;
+        CHECK(!AcceptEx(from, into, buffer, 0, room, room, nullptr, &accepting) && WSAGetLastError() == WSA_IO_PENDING);
+        if (i % 3 == 0)
+            SwitchToThread();
+        CHECK(closesocket(into) == 0);
+        const Packet packet = next(port);
+        CHECK(packet.overlapped == &accepting && (packet.succeeded || packet.error == ERROR_OPERATION_ABORTED));
+        CHECK(is_empty(port));
+    }
+    over = true;
+    clients.join();
+    bystander.join();
+    CHECK(closesocket(from) == 0 && CloseHandle(port));
 }
 
 static void datagrams_with_their_senders()
@@ -369,6 +447,8 @@ int main()
         connections_by_extensions,
         an_accept_pends_though_a_connection_waits,
         refused_cancelled_and_wrong_connections,
+        closing_the_socket_for_a_connection_ends_its_accept,
+        sockets_for_connections_are_closed_at_any_moment,
         datagrams_with_their_senders,
         messages_come_with_their_control_data,
         files_are_sent,

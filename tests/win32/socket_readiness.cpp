@@ -78,9 +78,50 @@ static void polls()
     CHECK(closesocket(gone) == 0);
     entries[0].fd = gone;
     CHECK(WSAPoll(entries, 1, 0) == 1 && entries[0].revents == POLLNVAL);
+    // The end of the peer's data is told unasked.
+    entries[0].fd = pair.near_end;
+    entries[0].events = POLLOUT;
+    char data;
+    CHECK(recv(pair.near_end, &data, 1, 0) == 1 && shutdown(pair.far_end, SD_SEND) == 0 && is_readable(pair.near_end));
+    CHECK(WSAPoll(entries, 1, -1) == 1 && entries[0].revents == (POLLOUT | POLLHUP) && entries[0].events == POLLOUT);
+    entries[0].events = POLLIN;
+    CHECK(WSAPoll(entries, 1, -1) == 1 && entries[0].revents == (POLLIN | POLLHUP));
     // Linux's structure will do.
     pollfd native = {static_cast<int>(pair.near_end), POLLIN, 0};
-    CHECK(WSAPoll(&native, 1, 0) == 1 && native.revents == POLLIN);
+    CHECK(WSAPoll(&native, 1, 0) == 1 && native.revents == (POLLIN | POLLHUP));
+}
+
+// A connection that is over, whoever has ended it, does not let a select for room wait for ever.
+static void a_connection_that_is_over_has_room()
+{
+    for (const bool by_reset : {false, true}) {
+        Pair pair;
+        char byte;
+        if (by_reset) {
+            const LINGER at_once = {1, 0};
+            CHECK(setsockopt(pair.far_end, SOL_SOCKET, SO_LINGER, reinterpret_cast<const char*>(&at_once), sizeof at_once) == 0);
+            CHECK(closesocket(pair.far_end) == 0 && is_readable(pair.near_end));
+            FAILS(recv(pair.near_end, &byte, 1, 0), WSAECONNRESET);
+            pair.far_end = stream();
+        } else {
+            CHECK(shutdown(pair.far_end, SD_BOTH) == 0 && recv(pair.near_end, &byte, 1, 0) == 0);
+            CHECK(shutdown(pair.near_end, SD_BOTH) == 0);
+        }
+        fd_set writable;
+        FD_ZERO(&writable);
+        FD_SET(pair.near_end, &writable);
+        CHECK(select(0, nullptr, &writable, nullptr, nullptr) == 1);
+    }
+}
+
+static void a_wait_for_addresses_needs_a_blocking_socket()
+{
+    const SOCKET s = stream();
+    u_long on = 1;
+    DWORD returned;
+    CHECK(ioctlsocket(s, FIONBIO, &on) == 0);
+    FAILS(WSAIoctl(s, SIO_ADDRESS_LIST_CHANGE, nullptr, 0, nullptr, 0, &returned, nullptr, nullptr), WSAEWOULDBLOCK);
+    CHECK(closesocket(s) == 0);
 }
 
 static void what_waits_is_counted()
@@ -219,6 +260,8 @@ int main()
     return run({
         select_takes_many_sockets_and_rewrites_the_sets,
         polls,
+        a_connection_that_is_over_has_room,
+        a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,
         events_are_told_once_until_they_are_dealt_with,
         a_connection_is_as_its_listener,

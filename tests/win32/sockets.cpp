@@ -78,6 +78,8 @@ static void sockets_in_the_wrong_state()
     const SOCKET from = listener();
     FAILS(send(from, &byte, 1, 0), WSAENOTCONN);
     FAILS(recv(from, &byte, 1, 0), WSAENOTCONN);
+    address = name_of(from);
+    FAILS(connect(from, raw(address), sizeof address), WSAEINVAL);
     const SOCKET again = stream();
     FAILS(shutdown(again, SD_BOTH), WSAENOTCONN);
     reach(again, name_of(from));
@@ -332,6 +334,36 @@ static void datagrams()
     CHECK(closesocket(a) == 0);
 }
 
+static void datagrams_end_without_a_connection()
+{
+    const SOCKET a = bound(SOCK_DGRAM), b = bound(SOCK_DGRAM);
+    const sockaddr_in to = name_of(b);
+    char byte = 0;
+    FAILS(send(a, &byte, 1, 0), WSAENOTCONN);
+    CHECK(shutdown(a, SD_SEND) == 0);
+    FAILS(sendto(a, &byte, 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), WSAESHUTDOWN);
+    CHECK(shutdown(b, SD_RECEIVE) == 0);
+    FAILS(recv(b, &byte, 1, 0), WSAESHUTDOWN);
+    u_long on = 1;
+    CHECK(ioctlsocket(b, FIONBIO, &on) == 0);
+    FAILS(recv(b, &byte, 1, 0), WSAESHUTDOWN);
+    CHECK(closesocket(a) == 0 && closesocket(b) == 0);
+}
+
+static void a_stream_tells_no_sender()
+{
+    Pair pair;
+    char byte;
+    sockaddr_in from;
+    int length = sizeof from;
+    CHECK(send(pair.far_end, "xy", 2, 0) == 2);
+    CHECK(recvfrom(pair.near_end, &byte, 1, 0, raw(from), &length) == 1 && length == sizeof from);
+    WSABUF one = {1, &byte};
+    DWORD count = 0, flags = 0;
+    CHECK(WSARecvFrom(pair.near_end, &one, 1, &count, &flags, raw(from), &length, nullptr, nullptr) == 0);
+    CHECK(count == 1 && byte == 'y' && length == sizeof from);
+}
+
 static void buffers_in_pieces()
 {
     Pair pair;
@@ -381,6 +413,8 @@ int main()
         what_would_wait_says_so,
         a_listener_starts_again_at_once_and_a_holder_is_respected,
         datagrams,
+        datagrams_end_without_a_connection,
+        a_stream_tells_no_sender,
         buffers_in_pieces,
         linux_calls_take_sockets,
     });

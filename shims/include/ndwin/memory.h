@@ -96,8 +96,11 @@ NDW_INLINE LPVOID GlobalLock(HGLOBAL block)
 {
     return block;
 }
+/* Of a block that is locked no more: FALSE, and no error. */
 NDW_INLINE BOOL GlobalUnlock(HGLOBAL block)
 {
+    if (block != NULL)
+        SetLastError(0);
     return block == NULL;
 }
 

@@ -99,9 +99,11 @@ mod tests {
     use crate::api::handle::close_handle;
     use crate::arguments::Text;
     use crate::text::w;
+    use std::os::unix::fs::MetadataExt;
     use std::ptr::{null, null_mut};
 
     const READ: u32 = 0x8000_0000;
+    const WRITE: u32 = 0x4000_0000;
     const BOTH: u32 = 0xC000_0000;
 
     fn open(name: &str, access: u32) -> RawHandle {
@@ -135,10 +137,9 @@ mod tests {
         let name = folder.file("x", b"text");
         let (one, two) = (open(&name, BOTH), open(&name, BOTH));
         assert_eq!(lock(one, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+        assert_eq!(lock(two, 9, 1, FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
         for file in [one, two] {
-            for flags in [FAIL_IMMEDIATELY, EXCLUSIVE | FAIL_IMMEDIATELY] {
-                assert_eq!(lock(file, 9, 1, flags), ERROR_LOCK_VIOLATION);
-            }
+            assert_eq!(lock(file, 9, 1, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
             assert_eq!(ndw_LockFile(file, 3, 0, u32::MAX, u32::MAX), 0);
             assert_eq!(last_error(), ERROR_LOCK_VIOLATION);
         }
@@ -149,6 +150,72 @@ mod tests {
         assert_eq!(close_handle(two), 1);
         assert_eq!(lock(one, 0, 1, EXCLUSIVE | FAIL_IMMEDIATELY), 0, "closing releases it");
         assert_eq!(close_handle(one), 1);
+    }
+
+    #[test]
+    fn an_exclusive_lock_can_be_made_a_shared_one_without_a_gap() {
+        let folder = Folder::new();
+        let name = folder.file("x", b"text");
+        let (one, two) = (open(&name, BOTH), open(&name, BOTH));
+        assert_eq!(lock(one, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+        assert_eq!(lock(one, 5, 10, 0), 0, "of the same handle");
+        assert_eq!(lock(two, 4, 1, FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+        assert_eq!(lock(two, 5, 1, FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION, "it is exclusive still");
+        assert_eq!(unlock(one, 0, 10), 0);
+        assert_eq!(lock(two, 0, 5, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+        assert_eq!(lock(two, 5, 10, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+        assert_eq!(lock(two, 5, 10, FAIL_IMMEDIATELY), 0);
+        assert_eq!((unlock(one, 5, 10), unlock(two, 5, 10), unlock(two, 0, 5)), (0, 0, 0));
+        // Of the same range, the exclusive one goes first.
+        assert_eq!((lock(one, 0, 1, EXCLUSIVE), lock(one, 0, 1, 0), unlock(one, 0, 1)), (0, 0, 0));
+        assert_eq!((lock(two, 0, 1, FAIL_IMMEDIATELY), unlock(one, 0, 1)), (0, 0));
+        assert_eq!((unlock(two, 0, 1), unlock(one, 0, 1)), (0, ERROR_NOT_LOCKED));
+        for file in [one, two] {
+            assert_eq!(close_handle(file), 1);
+        }
+    }
+
+    #[test]
+    fn shared_locks_of_one_handle_come_and_go_on_two_threads() {
+        let folder = Folder::new();
+        let name = folder.file("x", b"text");
+        let (one, two) = (open(&name, READ), open(&name, BOTH));
+        let comes_and_goes = move || {
+            for _ in 0..2000 {
+                assert_eq!(lock(one, 0, 10, FAIL_IMMEDIATELY), 0);
+                assert_eq!(lock(two, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+                assert_eq!(unlock(one, 0, 10), 0);
+            }
+        };
+        let threads = [(); 2].map(|()| std::thread::spawn(comes_and_goes));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(lock(two, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+        for file in [one, two] {
+            assert_eq!(close_handle(file), 1);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_waited_for_is_none_yet() {
+        let folder = Folder::new();
+        let name = folder.file("x", b"text");
+        let (one, two) = (open(&name, BOTH), open(&name, BOTH));
+        assert_eq!(lock(two, 0, 10, EXCLUSIVE), 0);
+        let waiter = std::thread::spawn(move || lock(one, 0, 10, EXCLUSIVE));
+        let inode = std::fs::metadata(&name).unwrap().ino();
+        let waits = |line: &str| line.contains("-> OFDLCK") && line.contains(&format!(":{inode} "));
+        while !std::fs::read_to_string("/proc/locks").unwrap().lines().any(waits) {
+            std::thread::yield_now();
+        }
+        assert_eq!(lock(one, 0, 10, FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+        assert_eq!(unlock(one, 0, 10), ERROR_NOT_LOCKED);
+        assert_eq!((unlock(two, 0, 10), waiter.join().unwrap()), (0, 0));
+        assert_eq!((lock(one, 0, 10, FAIL_IMMEDIATELY), unlock(one, 0, 10), unlock(one, 0, 10)), (0, 0, 0));
+        let writer = open(&name, WRITE);
+        assert_eq!((lock(writer, 20, 1, EXCLUSIVE), lock(writer, 20, 1, 0)), (0, ERROR_ACCESS_DENIED));
+        for file in [one, two, writer] {
+            assert_eq!(close_handle(file), 1);
+        }
     }
 
     #[test]

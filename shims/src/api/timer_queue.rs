@@ -36,7 +36,7 @@ impl QueueTimer {
             .then(|| Instant::now().checked_add(Duration::from_millis(due.into())))
             .flatten();
         let period = if self.once { 0 } else { period };
-        let set = self.ticker.set(due, Duration::from_millis(period.into()));
+        let set = self.ticker.set_unless_over(due, Duration::from_millis(period.into()));
         if set { Ok(()) } else { Err(ERROR_NO_SYSTEM_RESOURCES) }
     }
 }
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ndw_CreateTimerQueueTimer(
     })
 }
 
-/// `ChangeTimerQueueTimer`.
+/// `ChangeTimerQueueTimer`. A timer without a period that has called is left alone, which is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_ChangeTimerQueueTimer(
     queue_handle: RawHandle,

@@ -165,10 +165,10 @@ impl DiskFile {
         let truncates = matches!(wanted.disposition, CREATE_ALWAYS | TRUNCATE_EXISTING);
         let found = std::fs::metadata(path);
         let existed = found.is_ok();
+        if existed && wanted.disposition == CREATE_NEW {
+            return Err(ERROR_FILE_EXISTS);
+        }
         if found.is_ok_and(|found| found.is_dir()) {
-            if wanted.disposition == CREATE_NEW {
-                return Err(ERROR_FILE_EXISTS);
-            }
             if !flag(FLAG_BACKUP_SEMANTICS) || creates && wanted.disposition != OPEN_ALWAYS || truncates {
                 return Err(ERROR_ACCESS_DENIED);
             }

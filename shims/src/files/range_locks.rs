@@ -18,8 +18,16 @@ pub struct RangeLocks {
 struct Held {
     range: Range<u64>,
     exclusive: bool,
+    /// The system has given it; until then it is waited for.
+    granted: bool,
     /// The process that locked it; a child made by `fork` has the table, too.
     process: u32,
+}
+
+impl Held {
+    fn is(&self, range: &Range<u64>, exclusive: bool, granted: bool) -> bool {
+        self.range == *range && self.exclusive == exclusive && self.granted == granted
+    }
 }
 
 impl RangeLocks {
@@ -27,14 +35,15 @@ impl RangeLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks a part of `file`, which may be beyond its end. A lock of the same file handle is in the way as well.
+    /// Locks a part of `file`, which may be beyond its end. An exclusive lock must not overlap another one of the same handle; a shared
+    /// one may, and counts once the exclusive one is released.
     ///
     /// # Errors
     /// `ERROR_LOCK_VIOLATION` if it is locked and `waits` is false; `ERROR_ACCESS_DENIED` if the file was not opened for
     /// writing (exclusive) or reading (shared), or what the system says.
     pub fn lock(&self, file: &File, range: Range<u64>, exclusive: bool, waits: bool) -> Result<(), u32> {
-        let new = Held { range: range.clone(), exclusive, process: std::process::id() };
-        let in_the_way = |other: &Held| (exclusive || other.exclusive) && overlap(&range, &other.range);
+        let in_the_way =
+            |other: &Held| (exclusive || other.exclusive && !other.granted) && overlap(&range, &other.range);
         let mut held = self.held();
         while held.iter().any(in_the_way) {
             if !waits {
@@ -42,23 +51,46 @@ impl RangeLocks {
             }
             held = self.released.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
-        held.push(new);
+        // What is locked exclusively already must stay so.
+        let mut lacking = parts(&range, &held);
+        lacking.retain(|(_, kind)| *kind != libc::F_WRLCK);
+        let process = std::process::id();
+        held.push(Held { range: range.clone(), exclusive, granted: false, process });
         drop(held);
         let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
-        let locked = set(file, kind, &range, waits);
-        if locked.is_err() {
-            self.forget(&range, exclusive);
+        let locked = match lacking.is_empty() && !range.is_empty() {
+            // Nothing to ask the system for, which would refuse it.
+            true if !can_read(file) => Err(ERROR_ACCESS_DENIED),
+            _ => lacking.iter().try_for_each(|(part, _)| set(file, kind, part, waits)),
+        };
+        match locked {
+            Ok(()) => {
+                let mut held = self.held();
+                let own = held.iter_mut().find(|lock| lock.is(&range, exclusive, false));
+                own.into_iter().for_each(|lock| lock.granted = true);
+                self.released.notify_all();
+            }
+            Err(_) => _ = self.forget(file, &range, exclusive, false),
         }
         locked
     }
 
-    /// Removes a lock from the table; returns the other locks that overlap it, `None` if it was not there.
-    fn forget(&self, range: &Range<u64>, exclusive: bool) -> Option<Vec<Range<u64>>> {
+    /// Removes a lock, and has the system hold what is left of the others. `None` if it is not there.
+    fn forget(
+        &self,
+        file: &File,
+        range: &Range<u64>,
+        exclusive: bool,
+        granted: bool,
+    ) -> Option<Result<(), u32>> {
         let mut held = self.held();
-        let index = held.iter().position(|lock| lock.range == *range && lock.exclusive == exclusive)?;
+        let index = held.iter().position(|lock| lock.is(range, exclusive, granted))?;
         held.swap_remove(index);
+        let left = parts(range, &held);
+        // With the table locked: nobody has the part meanwhile. Less than before is always to be had.
+        let set = left.iter().try_for_each(|(part, kind)| set(file, *kind, part, false));
         self.released.notify_all();
-        Some(held.iter().filter(|other| overlap(range, &other.range)).map(|it| it.range.clone()).collect())
+        Some(set)
     }
 
     /// Releases a part of `file`, which must have been locked as one.
@@ -67,16 +99,8 @@ impl RangeLocks {
     /// `ERROR_NOT_LOCKED`.
     pub fn unlock(&self, file: &File, range: Range<u64>) -> Result<(), u32> {
         // An exclusive lock goes first, as on Windows.
-        let others = [true, false]
-            .into_iter()
-            .find_map(|exclusive| self.forget(&range, exclusive))
-            .ok_or(ERROR_NOT_LOCKED)?;
-        // Linux would release what another shared lock of this file has, too.
-        let mut parts = vec![range];
-        for other in others {
-            parts = parts.into_iter().flat_map(|part| without(part, &other)).collect();
-        }
-        parts.iter().try_for_each(|part| set(file, libc::F_UNLCK, part, false))
+        let mut both = [true, false].into_iter();
+        both.find_map(|exclusive| self.forget(file, &range, exclusive, true)).unwrap_or(Err(ERROR_NOT_LOCKED))
     }
 
     /// Releases what this process has locked, before `file` is closed. Closing is not enough: a child that has been forked, and has not
@@ -95,9 +119,30 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// `part` without `other`: the pieces before and after it.
-fn without(part: Range<u64>, other: &Range<u64>) -> [Range<u64>; 2] {
-    [part.start..part.end.min(other.start), part.start.max(other.end)..part.end]
+/// Whether the file was opened for reading.
+fn can_read(file: &File) -> bool {
+    // SAFETY: takes no pointer.
+    let modes = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    modes & libc::O_ACCMODE != libc::O_WRONLY
+}
+
+/// The parts of a range with the lock that each has from `held`, as the kernel calls it: the strongest. Of those that are waited for,
+/// shared ones count: the system may just have given them, so that the release of another one must leave them.
+fn parts(range: &Range<u64>, held: &[Held]) -> Vec<(Range<u64>, i32)> {
+    let ends = held.iter().flat_map(|lock| [lock.range.start, lock.range.end]);
+    let mut cuts: Vec<u64> = ends.filter(|end| range.contains(end)).chain([range.start, range.end]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let kind = |part: &Range<u64>| {
+        let over = held.iter().filter(|lock| (lock.granted || !lock.exclusive) && overlap(part, &lock.range));
+        let mut over = over.map(|lock| lock.exclusive);
+        match over.next() {
+            None => libc::F_UNLCK,
+            Some(exclusive) if exclusive || over.any(|exclusive| exclusive) => libc::F_WRLCK,
+            Some(_) => libc::F_RDLCK,
+        }
+    };
+    cuts.windows(2).map(|ends| ends[0]..ends[1]).map(|part| (part.clone(), kind(&part))).collect()
 }
 
 /// fcntl(2) with a lock. Linux counts bytes up to 2^63; nothing is locked beyond.

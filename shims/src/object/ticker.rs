@@ -17,6 +17,8 @@ struct Setting {
     number: u64,
     alarm: Option<Alarm>,
     period: Duration,
+    /// It has ticked its only time.
+    over: bool,
 }
 
 impl Setting {
@@ -39,14 +41,35 @@ impl Ticker {
 
     /// The same; whether an earlier setting was cancelled before it was due, and whether this one is set.
     pub(crate) fn replace(self: &Arc<Self>, due: Option<Instant>, period: Duration) -> (bool, bool) {
-        let (former, is_set) = {
-            // One lock for both, so that of two threads the second one finds the alarm of the first.
-            let mut setting = self.setting.lock();
-            let former = setting.end();
-            setting.period = period;
-            (former, due.is_none_or(|due| self.arm(&mut setting, due)))
-        };
+        let mut setting = self.setting.lock();
+        let (former, is_set) = self.exchange(&mut setting, due, period);
+        drop(setting);
         (cancel(former), is_set)
+    }
+
+    /// As [`set`](Self::set), but leaves alone what has ticked its only time.
+    pub(crate) fn set_unless_over(self: &Arc<Self>, due: Option<Instant>, period: Duration) -> bool {
+        let mut setting = self.setting.lock();
+        if setting.over {
+            return true;
+        }
+        let (former, is_set) = self.exchange(&mut setting, due, period);
+        drop(setting);
+        cancel(former);
+        is_set
+    }
+
+    /// Ends the former setting and begins the new one with one lock for both, so that of two threads the second one finds the alarm of
+    /// the first.
+    fn exchange(
+        self: &Arc<Self>,
+        setting: &mut Setting,
+        due: Option<Instant>,
+        period: Duration,
+    ) -> (Option<Alarm>, bool) {
+        let former = setting.end();
+        (setting.period, setting.over) = (period, false);
+        (former, due.is_none_or(|due| self.arm(setting, due)))
     }
 
     fn arm(self: &Arc<Self>, setting: &mut Setting, when: Instant) -> bool {
@@ -66,7 +89,8 @@ impl Ticker {
             return;
         }
         setting.alarm = None;
-        if !setting.period.is_zero() {
+        setting.over = setting.period.is_zero();
+        if !setting.over {
             // Missed periods are skipped.
             let periods = (when.elapsed().as_nanos() / setting.period.as_nanos()) as u32 + 1;
             let next = when + setting.period * periods;

@@ -6,7 +6,7 @@ use super::system::{self, has_peer, int_option};
 use super::table::overlapped::{
     Accept, Connect, Direction, Disconnect, Operation, Room, Send, addresses_in, fits, prepare,
 };
-use super::table::{self, OURS_NOT_TO_WAIT, REUSED};
+use super::table::{self, GONE, OURS_NOT_TO_WAIT, REUSED};
 use super::wire::Piece;
 use super::{Socket, told};
 use crate::arguments::Out;
@@ -77,11 +77,18 @@ pub unsafe extern "C" fn ndw_AcceptEx(
             listener.mark(OURS_NOT_TO_WAIT);
         }
         let room = Room { start: buffer, data: data as usize, local, remote };
-        let accept = Operation::Accept(Accept { into_fd: into.fd, into, room });
         let driver = listener.driver()?;
+        into.driver()?;
+        if !into.will_be_accepted_by(driver) {
+            return Err(WSAEINVAL);
+        }
+        let accept = Operation::Accept(Accept { into_fd: into.fd, into: into.clone(), room });
         // SAFETY: C's caller keeps the OVERLAPPED and the buffer until the request has completed.
-        let count = unsafe { driver.start(Direction::In, overlapped, accept, None) }?;
-        received.put(count as u32);
+        let started = unsafe { driver.start(Direction::In, overlapped, accept, None) };
+        if into.is_marked(GONE) {
+            into.is_accepted_no_more();
+        }
+        received.put(started? as u32);
         Ok(())
     };
     guard(0, || told(accept()))

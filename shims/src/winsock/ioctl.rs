@@ -260,6 +260,9 @@ pub unsafe extern "C" fn ndw_WSAIoctl(
         if code == SIO_ADDRESS_LIST_CHANGE {
             let (file, changes) = (socket.file()?, socket.addresses()?);
             if overlapped.is_null() {
+                if !socket.is_marked(OURS_NOT_TO_WAIT) && !system::is_blocking(socket.fd) {
+                    return Err(WSAEWOULDBLOCK);
+                }
                 return super::changes::wait(file, changes);
             }
             // SAFETY: C's caller keeps the OVERLAPPED until the request has completed.

@@ -276,6 +276,7 @@ fn ask(fd: RawFd, level: c_int, option: c_int) -> Outcome<Option<c_int>> {
     let value = match option {
         libc::SO_ERROR => {
             let errno = int_option(fd, option).map_err(code)?;
+            table::note_reset(fd, errno);
             let known = table::known(fd);
             if let Some(socket) = &known
                 && errno != 0

@@ -2,7 +2,7 @@
 
 use super::calls::Call;
 use super::startup::started;
-use super::system::{int_option, poll_all};
+use super::system::{int_option, poll, poll_all};
 use super::table::{self, CONNECT_FAILED, CONNECTING};
 use super::{SOCKET_ERROR, Socket, failed};
 use crate::arguments::In;
@@ -62,10 +62,12 @@ fn has_failed(fd: RawFd, revents: i16) -> bool {
     socket.is_marked(CONNECT_FAILED)
 }
 
-/// A stream socket that was never connected: Linux reports POLLHUP, Windows nothing.
+/// A stream socket that was never connected: Linux reports POLLHUP, Windows nothing. One whose connection is over has POLLRDHUP as well.
 fn is_idle(revents: i16, fd: RawFd) -> bool {
+    let ended = || poll(fd, libc::POLLRDHUP, Deadline::Now).is_ok_and(|now| now & libc::POLLRDHUP != 0);
     revents & (libc::POLLHUP | libc::POLLIN | libc::POLLERR) == libc::POLLHUP
         && !table::is_marked(fd, CONNECTING | CONNECT_FAILED)
+        && !ended()
 }
 
 /// The longest sleep while there are unconnected sockets, which cannot be watched.
@@ -258,7 +260,15 @@ pub unsafe extern "C" fn ndw_WSAPoll(entries: *mut PollEntry, count: u32, timeou
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ndw_WSAPollNative(entries: *mut pollfd, count: u32, timeout: c_int) -> c_int {
     // SAFETY: C's caller has so many entries.
-    poll_sockets(unsafe { list(entries, count) }, count, timeout)
+    let entries = unsafe { list(entries, count) };
+    // Only the results are written to the program's.
+    let mut copies: Option<SmallVec<[pollfd; 16]>> =
+        entries.as_ref().map(|entries| entries.iter().copied().collect());
+    let result = poll_sockets(copies.as_deref_mut(), count, timeout);
+    if let (0.., Some(entries), Some(copies)) = (result, entries, copies) {
+        entries.iter_mut().zip(copies).for_each(|(entry, copy)| entry.revents = copy.revents);
+    }
+    result
 }
 
 /// A list of C's, `None` for NULL.
@@ -287,7 +297,16 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
         // Every negative time-out is infinite.
         let deadline = timeout.try_into().map_or(Deadline::Never, Deadline::after_millis);
         let calls = Call::on_each(entries.iter().map(|entry| entry.fd));
-        match poll_all(entries, deadline) {
+        // The end of the peer's output, which Windows tells whether it is asked for or not.
+        let asked: SmallVec<[i16; 16]> = entries.iter().map(|entry| entry.events).collect();
+        entries.iter_mut().for_each(|entry| entry.events |= libc::POLLRDHUP);
+        let polled = poll_all(entries, deadline);
+        for (entry, asked) in entries.iter_mut().zip(asked) {
+            if entry.revents & libc::POLLRDHUP != 0 {
+                entry.revents = (entry.revents | libc::POLLHUP) & (asked | !libc::POLLRDHUP);
+            }
+        }
+        match polled {
             Ok(_) => {
                 for (entry, _) in entries.iter_mut().zip(&calls).filter(|(_, call)| call.is_over()) {
                     entry.revents = libc::POLLNVAL;

@@ -156,6 +156,7 @@ pub(crate) fn close(fd: RawFd) -> Result<(), u32> {
     let closing = Closing::of(fd);
     let socket = table::get(fd)?;
     socket.leave();
+    socket.is_accepted_no_more();
     closing.end_calls();
     table::forget(fd);
     let lingering = lingering(fd);
@@ -385,6 +386,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
             0 => 0,
             libc::EINPROGRESS if system::is_blocking(fd) => fails_as(libc::ETIMEDOUT, WSAETIMEDOUT),
             libc::EINPROGRESS => fails_as(libc::EINPROGRESS, WSAEWOULDBLOCK),
+            libc::EISCONN if int_option(fd, libc::SO_ACCEPTCONN) == Ok(1) => fail(libc::EINVAL),
             errno => fail(errno),
         }
     })
@@ -485,13 +487,17 @@ fn without_pending_output(fd: RawFd, how: c_int) -> Option<c_int> {
 pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
         // Linux refuses, too, but remembers it: a connection made later could not send.
-        if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !has_peer(fd) {
+        let stream = int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM);
+        if stream && !has_peer(fd) {
             return fail(libc::ENOTCONN);
         }
         let Some(at_once) = without_pending_output(fd, how) else { return 0 };
         // SAFETY: takes no pointer.
-        if let Err(errno) = checked(unsafe { libc::shutdown(fd, at_once) }) {
-            return fail(errno);
+        match checked(unsafe { libc::shutdown(fd, at_once) }) {
+            // A socket for datagrams need not be connected; the kernel has done it all the same.
+            Err(libc::ENOTCONN) if !stream => {}
+            Err(errno) => return fail(errno),
+            Ok(_) => {}
         }
         if how != libc::SHUT_WR
             && let Ok(socket) = table::get(fd)

@@ -236,7 +236,7 @@ pub(super) fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancill
     })
 }
 
-/// The cause of `EPIPE` on a stream socket: the program has shut down sending, the connection was reset, or there was none.
+/// The cause of `EPIPE`: the program has shut down sending, or the connection of a stream was reset, or there was none.
 pub(super) fn broken(fd: RawFd) -> c_int {
     // `struct tcp_info`: the state, and the segments sent so far.
     const STATE: usize = 0;
@@ -244,7 +244,9 @@ pub(super) fn broken(fd: RawFd) -> c_int {
     const TCP_CLOSE: u8 = 7;
     const TCP_LISTEN: u8 = 10;
     let Ok(info) = system::option::<[u8; 256]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else {
-        return libc::ECONNRESET;
+        // No TCP.
+        let stream = system::int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM);
+        return if stream { libc::ECONNRESET } else { libc::ESHUTDOWN };
     };
     match info[SEGMENTS] {
         _ if info[STATE] == TCP_LISTEN => libc::ENOTCONN,

@@ -56,6 +56,8 @@ fn dispositions_say_what_becomes_of_what_is_there() {
     let (there, gone) = (folder.file("there", b"text"), folder.name("gone"));
     for (name, disposition, access, error, length) in [
         (&there, 1, WRITE, ERROR_FILE_EXISTS, 4),
+        (&there, 1, READ, ERROR_FILE_EXISTS, 4),
+        (&there, 1, 0, ERROR_FILE_EXISTS, 4),
         (&there, 3, READ, ERROR_SUCCESS, 4),
         (&there, 4, READ, ERROR_ALREADY_EXISTS, 4),
         (&there, 4, READ | WRITE, ERROR_ALREADY_EXISTS, 4),

@@ -46,11 +46,15 @@ fn a_timer_of_a_queue_can_be_set_anew_until_it_is_deleted() {
     let (calls, queue) = (Calls::new(false), ndw_CreateTimerQueue());
     let timer = create(queue, &calls, INFINITE, 0, 0).unwrap();
     assert_eq!(wait(calls.called, 20), WAIT_TIMEOUT);
+    assert_eq!(ndw_ChangeTimerQueueTimer(queue, timer, 3_600_000, 0), 1);
+    assert_eq!(ndw_ChangeTimerQueueTimer(queue, timer, 1, 3_600_000), 1);
+    assert_eq!(wait(calls.called, LONG), 0);
     assert_eq!(ndw_ChangeTimerQueueTimer(queue, timer, 1, 0), 1);
     assert_eq!(wait(calls.called, LONG), 0);
-    assert_eq!(ndw_ChangeTimerQueueTimer(queue, timer, 3_600_000, 1), 1);
+    // It has no period, and is over.
+    assert_eq!(ndw_ChangeTimerQueueTimer(queue, timer, 1, 1), 1);
+    assert_eq!((wait(calls.called, 20), calls.log()), (WAIT_TIMEOUT, vec![1, 1]));
     assert_eq!(code(ndw_DeleteTimerQueueTimer(queue, timer, BLOCKING)), 0);
-    assert_eq!((wait(calls.called, 20), calls.log()), (WAIT_TIMEOUT, vec![1]));
     assert_eq!(code(ndw_DeleteTimerQueue(queue)), 0);
 }
 

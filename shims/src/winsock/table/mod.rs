@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 /// A socket in the table.
@@ -33,6 +33,8 @@ pub(crate) struct Known {
     /// The time-outs for receiving and sending that were set, in milliseconds: the kernel rounds them up to its ticks.
     time_outs: [AtomicU32; 2],
     connected: Mutex<Option<Instant>>,
+    /// The listener whose `AcceptEx` is to make this socket a connection.
+    accepted_by: Mutex<Weak<Driver>>,
     /// Connections that a condition of `WSAAccept` has put off.
     pub(in crate::winsock) deferred: Mutex<VecDeque<OwnedFd>>,
 }
@@ -49,6 +51,12 @@ pub(in crate::winsock) const RECEIVING_SHUT: u32 = 8;
 pub(in crate::winsock) const EXCLUSIVE: u32 = 16;
 /// `DisconnectEx` has made it reusable.
 pub(in crate::winsock) const REUSED: u32 = 32;
+
+/// The peer has reset the connection, which the kernel tells once, and Windows each time.
+pub(in crate::winsock) const RESET: u32 = 64;
+
+/// It is being closed.
+pub(in crate::winsock) const GONE: u32 = 128;
 
 /// The kernel's longest tick, in milliseconds.
 const LONGEST_TICK: u32 = 10;
@@ -89,6 +97,32 @@ pub(in crate::winsock) fn is_marked(fd: RawFd, marks: u32) -> bool {
     known(fd).is_some_and(|socket| socket.is_marked(marks))
 }
 
+/// Remembers that the connection of a descriptor was reset, if `errno` says so.
+#[inline]
+pub(in crate::winsock) fn note_reset(fd: RawFd, errno: libc::c_int) {
+    if errno == libc::ECONNRESET
+        && let Ok(socket) = get(fd)
+    {
+        socket.mark(RESET);
+    }
+}
+
+/// The same for the socket of a driver, whose queue is locked: its entry is there, and is not to be replaced now.
+#[inline]
+pub(in crate::winsock) fn note_reset_of_driver(fd: RawFd, errno: libc::c_int) {
+    if errno == libc::ECONNRESET
+        && let Some(socket) = known(fd)
+    {
+        socket.mark(RESET);
+    }
+}
+
+/// Whether the connection of a descriptor was reset, and that has been told once.
+pub(in crate::winsock) fn was_reset(fd: RawFd) -> bool {
+    let same = |socket: &Known| inode_of(fd) == Ok(socket.inode.load(Ordering::Acquire));
+    known(fd).is_some_and(|socket| socket.stream && socket.is_marked(RESET) && same(&socket))
+}
+
 /// The entry of a `SOCKET`, for frequent calls: does not check whether the descriptor was reused.
 pub(in crate::winsock) fn usual(socket: Socket) -> Result<Arc<Known>, u32> {
     let fd = descriptor(socket)?;
@@ -118,6 +152,7 @@ pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
             error: AtomicI32::new(0),
             time_outs: Default::default(),
             connected: Mutex::default(),
+            accepted_by: Mutex::default(),
             deferred: Mutex::default(),
         });
         (known.replace(socket.clone()), socket)
@@ -126,6 +161,7 @@ pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
         // The descriptor was closed without this library.
         former.leave();
         former.abort();
+        former.is_accepted_no_more();
     }
     Ok(socket)
 }
@@ -212,8 +248,9 @@ impl Known {
         if let Ok(inode) = inode_of(fd) {
             self.inode.store(inode, Ordering::Release);
         }
-        self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT);
+        self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT | RESET);
         *self.connected.lock() = None;
+        *self.accepted_by.lock() = Weak::new();
     }
 
     /// For how many seconds it has been connected.
@@ -223,8 +260,28 @@ impl Known {
 
     /// Afterwards the descriptor is not used.
     pub(in crate::winsock) fn leave(&self) {
+        self.mark(GONE);
         if let Some(driver) = self.driver.get() {
             driver.leave();
+        }
+    }
+
+    /// Notes that a request of `AcceptEx` is about to be started that is to make this socket a connection of the listener. False if
+    /// another one is under way. Who closes the socket looks there after it has marked it as gone: so either finds the other.
+    pub(in crate::winsock) fn will_be_accepted_by(self: &Arc<Self>, listener: &Arc<Driver>) -> bool {
+        let former = self.accepted_by.lock().upgrade();
+        if former.is_some_and(|former| former.accepts_into(self)) {
+            return false;
+        }
+        *self.accepted_by.lock() = Arc::downgrade(listener);
+        true
+    }
+
+    /// Cancels that request: the socket is gone.
+    pub(in crate::winsock) fn is_accepted_no_more(self: &Arc<Self>) {
+        let listener = self.accepted_by.lock().upgrade();
+        if let Some(listener) = listener {
+            listener.cancel_accept(self);
         }
     }
 

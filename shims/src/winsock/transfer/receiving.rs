@@ -28,10 +28,18 @@ fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> 
         Ok(Received { count: 0, .. }) if wire::total(pieces) > 0 && table::is_marked(fd, RECEIVING_SHUT) => {
             Err((libc::ESHUTDOWN, WSAESHUTDOWN))
         }
+        Ok(Received { count: 0, .. }) if wire::total(pieces) > 0 && table::was_reset(fd) => {
+            Err((libc::ECONNRESET, WSAECONNRESET))
+        }
         Ok(received) => Ok(received),
         // Windows' error for an undelivered datagram.
         Err(libc::ECONNREFUSED) => Err((libc::ECONNREFUSED, WSAECONNRESET)),
-        Err(errno) => Err(failure(fd, errno, flags)),
+        // Linux has none of a datagram socket that does not wait.
+        Err(libc::EAGAIN) if table::is_marked(fd, RECEIVING_SHUT) => Err((libc::ESHUTDOWN, WSAESHUTDOWN)),
+        Err(errno) => {
+            table::note_reset(fd, errno);
+            Err(failure(fd, errno, flags))
+        }
     }
 }
 
@@ -95,7 +103,8 @@ pub unsafe extern "C" fn ndw_recvfrom(
         // SAFETY: C's caller has `length` bytes to write at `data`.
         let piece = unsafe { buffer(data.cast(), length) }?;
         let received = receive(fd, &[piece], flags, &ancillary)?;
-        if !from.is_null() {
+        // A stream has no name to tell.
+        if !from.is_null() && received.name_length > 0 {
             from_length.put(received.name_length);
         }
         whole(&received)
@@ -152,7 +161,7 @@ pub unsafe extern "C" fn ndw_WSARecvFrom(
             return unsafe { start(&request, operation) };
         };
         let received = receive(fd, &pieces, how, &ancillary)?;
-        if !from.is_null() {
+        if !from.is_null() && received.name_length > 0 {
             from_length.put(received.name_length as c_int);
         }
         flags.put((received.flags & libc::MSG_OOB) as u32);

@@ -6,6 +6,7 @@ use crate::boundary::guard_quick;
 use crate::error::*;
 use crate::io::{Idle, Overlapped};
 use crate::winsock::calls::Call;
+use crate::winsock::table;
 use crate::winsock::table::overlapped::{Direction, Operation, Send};
 use crate::winsock::table::selection::{FD_WRITE, enable};
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces, WsaBuf, WsaMsg};
@@ -32,13 +33,16 @@ fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Out
         }
         Err(_) if call.is_over() => Err(ENDED),
         Err(libc::EPIPE) => {
-            let errno = wire::broken(fd);
+            let errno = if table::was_reset(fd) { libc::ECONNRESET } else { wire::broken(fd) };
             Err((errno, errno_to_wsa(errno)))
         }
+        // A datagram without an address.
+        Err(libc::EDESTADDRREQ) => Err((libc::EDESTADDRREQ, WSAENOTCONN)),
         Err(errno) => {
             if errno == libc::EAGAIN {
                 enable(fd, FD_WRITE);
             }
+            table::note_reset(fd, errno);
             Err(failure(fd, errno, flags))
         }
     }
@@ -55,7 +59,11 @@ fn send_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, ancill
             return sent;
         }
         match wire::send(fd, wire::first_of(&rest), flags, ancillary) {
-            Ok(0) | Err(_) => return sent,
+            Ok(0) => return sent,
+            Err(errno) => {
+                table::note_reset(fd, errno);
+                return sent;
+            }
             Ok(more) => count = more,
         }
         sent += count;

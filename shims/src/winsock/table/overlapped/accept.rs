@@ -1,7 +1,8 @@
 //! `AcceptEx`: the connection replaces the socket of the program's descriptor.
 
-use super::super::Known;
+use super::super::{GONE, Known};
 use super::{Receive, Step};
+use crate::io::STATUS_CANCELLED;
 use crate::winsock::address::sockaddr_size;
 use crate::winsock::system::{self, Plain};
 use crate::winsock::wire::Piece;
@@ -34,6 +35,11 @@ unsafe impl Send for Accept {}
 
 impl Accept {
     pub(in crate::winsock) fn attempt(&mut self, listener: RawFd) -> Step {
+        // The program is closing the socket: the connection is another one's.
+        const GONE_AWAY: Step = Step::Done { status: STATUS_CANCELLED, bytes: 0, drained: false };
+        if self.into.is_marked(GONE) {
+            return GONE_AWAY;
+        }
         let (connection, remote) = loop {
             match system::accept(listener) {
                 Ok(accepted) => break accepted,
@@ -45,9 +51,9 @@ impl Accept {
         };
         let Ok(driver) = self.into.driver() else { return Step::failed(libc::ENOBUFS) };
         let driver = driver.clone();
-        match driver.renew(|| system::replace(self.into_fd, &connection)) {
-            // The program has closed its socket, so the connection is dropped.
-            None => return Step::failed(libc::ENOTSOCK),
+        let replace = || (!self.into.is_marked(GONE)).then(|| system::replace(self.into_fd, &connection));
+        match driver.renew(replace).flatten() {
+            None => return GONE_AWAY,
             Some(Err(errno)) => return Step::failed(errno),
             Some(Ok(())) => drop(connection),
         }

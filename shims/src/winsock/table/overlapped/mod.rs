@@ -151,6 +151,12 @@ struct Pending {
     of_listener: Option<Arc<Accepted>>,
 }
 
+impl Pending {
+    fn accepts_into(&self, socket: &Arc<Known>) -> bool {
+        matches!(&self.operation, Operation::Accept(accept) if Arc::ptr_eq(&accept.into, socket))
+    }
+}
+
 /// The operation of a request.
 pub(in crate::winsock) enum Operation {
     Receive(Receive),
@@ -412,6 +418,17 @@ impl Driver {
             self.run(&mut queue);
         }
         count
+    }
+
+    /// Whether an `AcceptEx` pends that is to make `socket` a connection.
+    pub(in crate::winsock) fn accepts_into(&self, socket: &Arc<Known>) -> bool {
+        let queue = self.input.lock();
+        queue.pending.first.iter().chain(&queue.pending.more).any(|pending| pending.accepts_into(socket))
+    }
+
+    /// Cancels it.
+    pub(in crate::winsock) fn cancel_accept(&self, socket: &Arc<Known>) {
+        self.cancel_if(|pending| pending.accepts_into(socket));
     }
 
     /// No more requests for output are accepted. Returns whether some are pending, and output is shut down when they have completed;

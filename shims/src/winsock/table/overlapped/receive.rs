@@ -4,6 +4,7 @@ use super::Step;
 use crate::arguments::InOut;
 use crate::io::STATUS_SUCCESS;
 use crate::winsock::errors::STATUS_BUFFER_OVERFLOW;
+use crate::winsock::table;
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces, Received, WsaMsg};
 use libc::{c_int, sockaddr};
 use std::os::fd::RawFd;
@@ -66,9 +67,15 @@ impl Receive {
                 Err(libc::EAGAIN) => return Step::Blocked,
                 // Windows' error for an undelivered datagram.
                 Err(libc::ECONNREFUSED) => return Step::failed(libc::ECONNRESET),
-                Err(errno) => return Step::failed(errno),
+                Err(errno) => {
+                    table::note_reset_of_driver(fd, errno);
+                    return Step::failed(errno);
+                }
             };
             let count = received.count;
+            if count == 0 && self.stream && self.done == 0 && table::was_reset(fd) {
+                return Step::failed(libc::ECONNRESET);
+            }
             self.done += count;
             if !self.stream {
                 if !self.from.is_null() {
@@ -96,9 +103,13 @@ impl Receive {
         // SAFETY: a byte that is there until the call ends.
         let piece = unsafe { Piece::new(&raw mut byte, 1) };
         match wire::receive_piece(fd, &piece, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
+            Ok(0) if table::was_reset(fd) => Step::failed(libc::ECONNRESET),
             Ok(_) => Step::done(0),
             Err(libc::EAGAIN) => Step::Blocked,
-            Err(errno) => Step::failed(errno),
+            Err(errno) => {
+                table::note_reset_of_driver(fd, errno);
+                Step::failed(errno)
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Sending. A request on a stream completes when all of it is sent.
 
 use super::Step;
+use crate::winsock::table;
 use crate::winsock::wire::{self, Ancillary, Pieces};
 use libc::c_int;
 use smallvec::SmallVec;
@@ -34,8 +35,12 @@ impl Send {
                     wire::consume(&mut self.pieces, count);
                 }
                 Err(libc::EAGAIN) => return Step::Blocked,
+                Err(libc::EPIPE) if table::was_reset(fd) => return Step::failed(libc::ECONNRESET),
                 Err(libc::EPIPE) => return Step::failed(wire::broken(fd)),
-                Err(errno) => return Step::failed(errno),
+                Err(errno) => {
+                    table::note_reset_of_driver(fd, errno);
+                    return Step::failed(errno);
+                }
             }
         }
     }

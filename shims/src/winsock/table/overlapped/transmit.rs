@@ -4,6 +4,7 @@
 use super::Step;
 use crate::error::ERROR_HANDLE_EOF;
 use crate::files::disk::DiskFile;
+use crate::winsock::table;
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -87,8 +88,12 @@ impl Transmit {
                     wire::consume(&mut self.pieces, count);
                 }
                 Err(libc::EAGAIN) => return Step::Blocked,
+                Err(libc::EPIPE) if table::was_reset(fd) => return Step::failed(libc::ECONNRESET),
                 Err(libc::EPIPE) => return Step::failed(wire::broken(fd)),
-                Err(errno) => return Step::failed(errno),
+                Err(errno) => {
+                    table::note_reset_of_driver(fd, errno);
+                    return Step::failed(errno);
+                }
             }
         }
         if self.disconnects {
