@@ -30,7 +30,11 @@ impl Deadline {
     }
 
     pub(crate) fn passed(self) -> bool {
-        self.remaining().is_some_and(|left| left.is_zero())
+        match self {
+            Deadline::Now => true,
+            Deadline::At(at) => at <= Instant::now(),
+            Deadline::Never => false,
+        }
     }
 
     /// The point in time; `None` for never.

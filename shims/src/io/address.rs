@@ -8,9 +8,11 @@ use std::task::Waker;
 
 #[derive(Default)]
 pub(crate) struct AddressWaiters {
-    /// The number of waiting threads and tasks.
-    count: AtomicUsize,
+    /// The number of waiting threads.
+    waiting: AtomicUsize,
     list: Lock<Vec<(usize, Arc<Parker>)>>,
+    /// The number of waiting tasks, which most programs do not have.
+    task_count: AtomicUsize,
     /// Tasks of asynchronous Rust programs. Each is woken once.
     tasks: Lock<Vec<(usize, Waker)>>,
 }
@@ -18,17 +20,19 @@ pub(crate) struct AddressWaiters {
 impl AddressWaiters {
     /// Wakes the threads that wait for `address`, after their result was published.
     pub(crate) fn wake(&self, address: usize) {
-        // Pairs with the fence in `register`: either this sees the waiter, or the waiter sees the result.
+        // Pairs with the fences in `register` and `register_task`: either this sees the waiter, or the waiter sees the result.
         fence(Ordering::SeqCst);
-        if self.count.load(Ordering::Relaxed) > 0 {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
             let list = self.list.lock();
             list.iter().filter(|(other, _)| *other == address).for_each(|(_, parker)| parker.wake());
-            drop(list);
+        }
+        if self.task_count.load(Ordering::Relaxed) > 0 {
             self.wake_tasks(address);
         }
     }
 
     /// Wakes the tasks that wait for `address`, without holding a lock: a waker may run any code.
+    #[cold]
     fn wake_tasks(&self, address: usize) {
         let woken = self.take_tasks(address);
         woken.into_iter().for_each(|(_, task)| task.wake());
@@ -37,7 +41,7 @@ impl AddressWaiters {
     fn take_tasks(&self, address: usize) -> Vec<(usize, Waker)> {
         let mut tasks = self.tasks.lock();
         let taken: Vec<_> = tasks.extract_if(.., |(other, _)| *other == address).collect();
-        self.count.fetch_sub(taken.len(), Ordering::Relaxed);
+        self.task_count.fetch_sub(taken.len(), Ordering::Relaxed);
         taken
     }
 
@@ -47,7 +51,7 @@ impl AddressWaiters {
         // Dropping and cloning wakers may run any code, so it is done without the lock.
         let (before, task) = (self.take_tasks(address), task.clone());
         self.tasks.lock().push((address, task));
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.task_count.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         drop(before);
     }
@@ -62,7 +66,7 @@ impl AddressWaiters {
     #[inline]
     pub(crate) fn register<'a>(&'a self, address: usize, parker: &'a Arc<Parker>) -> Registered<'a> {
         self.list.lock().push((address, parker.clone()));
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         Registered { waiters: self, address, parker }
     }
@@ -83,7 +87,7 @@ impl Drop for Registered<'_> {
         };
         if let Some(at) = list.iter().position(own) {
             list.swap_remove(at);
-            self.waiters.count.fetch_sub(1, Ordering::Relaxed);
+            self.waiters.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -155,17 +155,22 @@ impl State {
     }
 
     #[inline]
-    fn set(&mut self, kind: Kind) -> Vec<Arc<Waiter>> {
+    fn set(&mut self, kind: Kind) -> Woken {
         if self.count != 0 {
-            return Vec::new();
+            return None;
         }
         self.raise();
-        if self.waiters.is_empty() { Vec::new() } else { self.hand(kind) }
+        self.hand(kind)
     }
 
     /// Satisfies the waits that can be; returns the threads to wake.
+    #[inline]
+    fn hand(&mut self, kind: Kind) -> Woken {
+        if self.waiters.is_empty() { None } else { Some(self.hand_to_waiters(kind)) }
+    }
+
     #[inline(never)]
-    fn hand(&mut self, kind: Kind) -> Vec<Arc<Waiter>> {
+    fn hand_to_waiters(&mut self, kind: Kind) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
         let mut waiters = std::mem::take(&mut self.waiters);
         waiters.retain(|(waiter, index)| {
@@ -204,22 +209,25 @@ impl State {
     }
 
     /// A mutex has no owner any more.
-    fn free(&mut self) -> Vec<Arc<Waiter>> {
+    fn free(&mut self) -> Woken {
         self.owner = 0;
         self.held = 0;
         self.set(Kind::Mutex)
     }
 }
 
+/// The threads to wake, without the lock; `None` if nobody waits.
+type Woken = Option<Vec<Arc<Waiter>>>;
+
 #[inline]
-fn wake(waiters: Vec<Arc<Waiter>>) {
-    if !waiters.is_empty() {
-        wake_all(&waiters);
+fn wake(woken: Woken) {
+    if let Some(waiters) = woken {
+        wake_all(waiters);
     }
 }
 
 #[inline(never)]
-fn wake_all(waiters: &[Arc<Waiter>]) {
+fn wake_all(waiters: Vec<Arc<Waiter>>) {
     waiters.iter().for_each(|waiter| waiter.wake());
 }
 
@@ -265,7 +273,7 @@ impl Signal {
         let mut state = self.state.lock();
         let before = state.count;
         state.count = before.checked_add(more).filter(|count| *count <= state.most)?;
-        let woken = if state.waiters.is_empty() { Vec::new() } else { state.hand(self.kind) };
+        let woken = state.hand(self.kind);
         drop(state);
         wake(woken);
         Some(before)
@@ -315,7 +323,7 @@ impl Signal {
             let waiters: Vec<_> = state.waiters.iter().map(|(waiter, _)| waiter.clone()).collect();
             drop(state);
             waiters.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
-            wake(waiters);
+            wake_all(waiters);
         }
     }
 
@@ -333,7 +341,7 @@ impl Signal {
             state.waiters.iter().map(|(waiter, _)| waiter.clone()).collect()
         };
         waiters.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
-        wake(waiters);
+        wake_all(waiters);
     }
 
     /// Undoes one [`Signal::attach`].
