@@ -264,7 +264,6 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define FD_CLOSE_BIT    5
 #define FD_QOS_BIT      6
 #define FD_GROUP_QOS_BIT 7
-#define FD_ROUTING_INTERFACE_CHANGE_BIT 8
 #define FD_ADDRESS_LIST_CHANGE_BIT 9
 #define FD_MAX_EVENTS   10
 #define FD_ALL_EVENTS   ((1 << FD_MAX_EVENTS) - 1)
@@ -274,11 +273,10 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define FD_ACCEPT       (1 << FD_ACCEPT_BIT)
 #define FD_CONNECT      (1 << FD_CONNECT_BIT)
 #define FD_CLOSE        (1 << FD_CLOSE_BIT)
-/* These events never occur. */
+#define FD_ADDRESS_LIST_CHANGE (1 << FD_ADDRESS_LIST_CHANGE_BIT)
+/* These never occur, as on Windows without a provider of qualities of service. */
 #define FD_QOS          (1 << FD_QOS_BIT)
 #define FD_GROUP_QOS    (1 << FD_GROUP_QOS_BIT)
-#define FD_ROUTING_INTERFACE_CHANGE (1 << FD_ROUTING_INTERFACE_CHANGE_BIT)
-#define FD_ADDRESS_LIST_CHANGE (1 << FD_ADDRESS_LIST_CHANGE_BIT)
 typedef struct _WSANETWORKEVENTS {
     LONG lNetworkEvents;
     int iErrorCode[FD_MAX_EVENTS];

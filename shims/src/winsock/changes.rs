@@ -41,7 +41,12 @@ struct State {
     /// The state when the program was last told.
     seen: String,
     pending: Vec<Pending>,
+    /// Called at the next change, once.
+    notice: Option<Notice>,
 }
+
+/// What is called at a change.
+pub(super) type Notice = Box<dyn FnOnce() + Send>;
 
 /// A request, and the routine to call at its end.
 struct Pending {
@@ -63,7 +68,7 @@ impl Changes {
     /// Starts to watch `subject`.
     pub(super) fn of(subject: Box<dyn Subject>) -> Arc<Changes> {
         let seen = subject.look();
-        Arc::new(Changes { subject, state: Mutex::new(State { seen, pending: Vec::new() }) })
+        Arc::new(Changes { subject, state: Mutex::new(State { seen, pending: Vec::new(), notice: None }) })
     }
 
     /// The descriptor to watch.
@@ -91,14 +96,20 @@ impl Changes {
         self.ready();
         Ok(())
     }
+
+    /// Has `notice` called at the next change, in place of an earlier one.
+    pub(super) fn tell_once(&self, notice: Notice) {
+        self.state.lock().notice = Some(notice);
+        self.ready();
+    }
 }
 
 impl Source for Changes {
     fn ready(&self) {
         self.subject.drain();
-        let changed = {
+        let (changed, notice) = {
             let mut state = self.state.lock();
-            if state.pending.is_empty() {
+            if state.pending.is_empty() && state.notice.is_none() {
                 return;
             }
             let now = self.subject.look();
@@ -106,8 +117,11 @@ impl Source for Changes {
                 return;
             }
             state.seen = now;
-            std::mem::take(&mut state.pending)
+            (std::mem::take(&mut state.pending), state.notice.take())
         };
+        if let Some(notice) = notice {
+            notice();
+        }
         changed.into_iter().for_each(|pending| pending.complete(STATUS_SUCCESS));
     }
 }

@@ -5,6 +5,7 @@ use super::catalogue::Guid;
 use super::completion_routine::{self, Call, CompletionRoutine};
 use super::routing::{local_address_for, local_addresses};
 use super::system::{self, Plain, int_option, poll, set_option};
+use super::table::selection::FD_ADDRESS_LIST_CHANGE;
 use super::table::{self, Known, OURS_NOT_TO_WAIT};
 use super::{SOCKET_ERROR, Socket, outcome, wsa_error};
 use crate::arguments::{InOut, Out};
@@ -15,6 +16,7 @@ use crate::io::sys::Deadline;
 use libc::sockaddr;
 use std::ffi::c_void;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// `SIO_ROUTING_INTERFACE_QUERY`.
 pub const SIO_ROUTING_INTERFACE_QUERY: u32 = 0xC800_0014;
@@ -261,6 +263,12 @@ pub unsafe extern "C" fn ndw_WSAIoctl(
             let (file, changes) = (socket.file()?, socket.addresses()?);
             if overlapped.is_null() {
                 if !socket.is_marked(OURS_NOT_TO_WAIT) && !system::is_blocking(socket.fd) {
+                    let driver = Arc::downgrade(socket.driver()?);
+                    changes.tell_once(Box::new(move || {
+                        if let Some(driver) = driver.upgrade() {
+                            driver.selected.occurred(FD_ADDRESS_LIST_CHANGE);
+                        }
+                    }));
                     return Err(WSAEWOULDBLOCK);
                 }
                 return super::changes::wait(file, changes);

@@ -8,7 +8,7 @@ use super::catalogue::{ProtocolInfo, ProtocolInfoA};
 use super::event;
 use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, retry};
-use super::table::selection::{FD_ACCEPT, enable, goes_on_connecting};
+use super::table::selection::{FD_ACCEPT, FD_CONNECT, FD_WRITE, enable, goes_on_connecting};
 use super::table::{self, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT};
 use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
 use crate::arguments::{In, InOut};
@@ -378,7 +378,10 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
             return if result == 0 { 0 } else { fail(result) };
         }
         match (result, table::get(fd)) {
-            (0, Ok(socket)) => socket.became_connected(fd),
+            (0, Ok(socket)) => {
+                socket.became_connected(fd);
+                enable(fd, FD_CONNECT | FD_WRITE);
+            }
             (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),
             _ => {}
         }

@@ -176,6 +176,40 @@ fn waits_for_a_change_of_addresses() {
 }
 
 #[test]
+fn a_change_of_addresses_is_an_event_of_who_has_asked_for_it() {
+    // All threads of the process that look at addresses are to see the same network.
+    crate::alone::run("winsock::ioctl::tests::hears_of_a_change_of_addresses");
+}
+
+#[test]
+#[ignore = "is in another network; the test above runs it"]
+fn hears_of_a_change_of_addresses() {
+    use crate::api::event::{ndw_CreateEventW, ndw_ResetEvent};
+    use crate::api::wait::ndw_WaitForSingleObject;
+    use crate::winsock::event::{NetworkEvents, ndw_WSAEnumNetworkEvents, ndw_WSAEventSelect};
+    if !leave_the_network() {
+        return;
+    }
+    let socket = new_socket(libc::SOCK_STREAM);
+    let event = ndw_CreateEventW(null(), 1, 0, Text::NULL);
+    assert_eq!(ndw_WSAEventSelect(socket, event, FD_ADDRESS_LIST_CHANGE), 0);
+    for up in [true, false] {
+        // Asked for anew each time.
+        assert_eq!(ioctl(socket, SIO_ADDRESS_LIST_CHANGE, &[], &mut []), (-1, 0));
+        assert_eq!((last_error(), ndw_WaitForSingleObject(event, 0)), (WSAEWOULDBLOCK, WAIT_TIMEOUT));
+        loopback(up);
+        assert_eq!(ndw_WaitForSingleObject(event, u32::MAX), 0);
+        let mut events = NetworkEvents { events: 0, errors: [77; 10] };
+        assert_eq!(ndw_WSAEnumNetworkEvents(socket, event, (&mut events).into()), 0);
+        assert_eq!((events.events, events.errors[9], events.errors[0]), (FD_ADDRESS_LIST_CHANGE, 0, 77));
+        assert_eq!(ndw_ResetEvent(event), 1);
+    }
+    loopback(true);
+    assert_eq!(ndw_WaitForSingleObject(event, 100), WAIT_TIMEOUT, "not asked for");
+    assert_eq!(close(socket), 0);
+}
+
+#[test]
 fn what_is_answered_at_once_completes_as_any_request_does() {
     use crate::api::event::{ndw_CreateEventW, ndw_ResetEvent};
     use crate::api::handle::close_handle;

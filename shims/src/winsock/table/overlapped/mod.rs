@@ -467,6 +467,7 @@ impl Driver {
             }
             (queue.ready, queue.stays_ready, queue.end) = (true, false, End::None);
         }
+        self.selected.renew();
         Some(replaced)
     }
 
@@ -474,7 +475,7 @@ impl Driver {
     pub(in crate::winsock) fn leave(&self) {
         self.input.lock().closed = true;
         self.output.lock().closed = true;
-        self.selected.clear(&self.file);
+        self.selected.leave(&self.file);
         drop(self.registration.lock().take());
     }
 
