@@ -91,6 +91,30 @@ static void polls()
     CHECK(WSAPoll(&native, 1, 0) == 1 && native.revents == (POLLIN | POLLHUP));
 }
 
+// A socket that was never connected has no events, until it is.
+static void an_unconnected_socket_is_polled_in_vain()
+{
+    const SOCKET s = stream(), from = listener();
+    WSAPOLLFD entries[2] = {};
+    entries[0].fd = s;
+    entries[0].events = POLLIN | POLLOUT;
+    CHECK(WSAPoll(entries, 1, 0) == 0 && entries[0].revents == 0);
+    CHECK(WSAPoll(entries, 1, 50) == 0 && entries[0].revents == 0);
+    std::thread late([&] { reach(s, name_of(from)); });
+    CHECK(WSAPoll(entries, 1, -1) == 1 && entries[0].revents == POLLOUT);
+    late.join();
+    // Another that is ready is told at once.
+    const SOCKET idle = stream();
+    entries[1].fd = idle;
+    entries[1].events = POLLIN;
+    CHECK(WSAPoll(entries, 2, -1) == 1 && entries[0].revents == POLLOUT && entries[1].revents == 0);
+    // It is closed meanwhile.
+    std::thread closing([&] { CHECK(closesocket(idle) == 0); });
+    CHECK(WSAPoll(entries + 1, 1, -1) == 1 && entries[1].revents == POLLNVAL);
+    closing.join();
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0);
+}
+
 // A connection that is over, whoever has ended it, does not let a select for room wait for ever.
 static void a_connection_that_is_over_has_room()
 {
@@ -289,6 +313,7 @@ int main()
     return run({
         select_takes_many_sockets_and_rewrites_the_sets,
         polls,
+        an_unconnected_socket_is_polled_in_vain,
         a_connection_that_is_over_has_room,
         a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,

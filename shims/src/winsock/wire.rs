@@ -179,6 +179,12 @@ impl WsaMsg {
         self.flags = (received.flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC)) as u32;
         self
     }
+
+    /// Whether something of what was received had no room. Who has no room at all for control data does not want them.
+    pub(super) fn is_short_for(&self, received: &Received) -> bool {
+        let control = if self.control.length == 0 { 0 } else { libc::MSG_CTRUNC };
+        received.flags & (libc::MSG_TRUNC | control) != 0
+    }
 }
 
 fn header(pieces: &[Piece], ancillary: &Ancillary) -> libc::msghdr {

@@ -61,6 +61,9 @@ pub(in crate::winsock) const GONE: u32 = 128;
 /// It is connected by a call for this socket, and was not accepted.
 pub(in crate::winsock) const CONNECTED_ITSELF: u32 = 256;
 
+/// A socket for datagrams that had no local address when that was last looked at.
+pub(in crate::winsock) const UNBOUND: u32 = 512;
+
 /// The kernel's longest tick, in milliseconds.
 const LONGEST_TICK: u32 = 10;
 
