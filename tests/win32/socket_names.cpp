@@ -94,6 +94,27 @@ static void an_address_is_listed_once()
     FreeAddrInfoExW(extended);
 }
 
+// As programs of an earlier time look for interfaces.
+static void interfaces_are_listed()
+{
+    const SOCKET s = WSASocket(AF_INET, SOCK_DGRAM, 0, nullptr, 0, 0);
+    INTERFACE_INFO found[20];
+    DWORD bytes = 0;
+    CHECK(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, sizeof found, &bytes, nullptr, nullptr) == 0);
+    CHECK(bytes > 0 && bytes % sizeof(INTERFACE_INFO) == 0);
+    int loopbacks = 0;
+    for (size_t i = 0; i < bytes / sizeof(INTERFACE_INFO); i++) {
+        const sockaddr_in& address = found[i].iiAddress.AddressIn;
+        CHECK(found[i].iiAddress.Address.sa_family == AF_INET && found[i].iiNetmask.AddressIn.sin_addr.s_addr != 0);
+        const bool loopback = address.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+        CHECK(!loopback || (found[i].iiFlags & (IFF_UP | IFF_LOOPBACK | IFF_POINTTOPOINT | IFF_BROADCAST)) == (IFF_UP | IFF_LOOPBACK));
+        loopbacks += loopback;
+    }
+    CHECK(loopbacks == 1);
+    FAILS(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, 1, &bytes, nullptr, nullptr), WSAEFAULT);
+    CHECK(closesocket(s) == 0);
+}
+
 // A peer must be able to use what a name stands for: of the loopback interface only if there is no other one.
 static void the_own_name_stands_for_the_addresses_of_the_interfaces()
 {
@@ -138,6 +159,7 @@ int main()
         protocols_and_numbers,
         names,
         an_address_is_listed_once,
+        interfaces_are_listed,
         the_own_name_stands_for_the_addresses_of_the_interfaces,
     });
 }

@@ -61,6 +61,11 @@ typedef struct {
 } SCOPE_ID, *PSCOPE_ID;
 #define SCOPEID_UNSPECIFIED_INIT {{{0, 0}}}
 
+/* SIO_GET_INTERFACE_LIST: the flags have Linux's values. <linux/if.h> has them, too, and excludes the other if it comes first. */
+#ifndef _LINUX_IF_H
+#include <net/if.h>
+#endif
+#define IFF_POINTTOPOINT IFF_POINTOPOINT
 typedef union sockaddr_gen {
     struct sockaddr Address;
     struct sockaddr_in AddressIn;
