@@ -152,6 +152,7 @@ impl Request<'_> {
             let socket = table::usual(self.socket)?;
             let (driver, operation) = (socket.driver()?, operation(socket.stream));
             if direction == Direction::In
+                && socket.is_marked(UNBOUND | RECEIVING_SHUT)
                 && let Some((_, code)) = refusal(socket.fd)
             {
                 return Err(code);

@@ -87,7 +87,7 @@ fn retry_in_time(fd: RawFd, option: c_int, mut call: impl FnMut() -> isize) -> R
 }
 
 /// The deadline of a call that begins now, by the socket's `option`.
-fn limit(fd: RawFd, option: c_int) -> Deadline {
+pub(super) fn limit(fd: RawFd, option: c_int) -> Deadline {
     let Ok(time) = system::option::<libc::timeval>(fd, libc::SOL_SOCKET, option) else {
         return Deadline::Never;
     };

@@ -48,6 +48,8 @@ const STAYS_READY: u32 = ENDED | libc::EPOLLPRI as u32;
 /// The driver of a socket's overlapped requests.
 pub(in crate::winsock) struct Driver {
     fd: RawFd,
+    /// The process whose requests these are: a forked child's are others.
+    process: u32,
     file: Arc<File>,
     input: Mutex<Queue>,
     output: Mutex<Queue>,
@@ -225,6 +227,7 @@ impl Driver {
     pub(in crate::winsock) fn new(fd: RawFd, file: Arc<File>) -> Arc<Driver> {
         let driver = Arc::new(Driver {
             fd,
+            process: std::process::id(),
             file,
             input: Queue::new(libc::SHUT_RD),
             output: Queue::new(libc::SHUT_WR),
