@@ -27,6 +27,7 @@ use win32::sync::srw::SrwLock;
 use win32::time::FileTime;
 use win32::winsock::address_info::AddrInfoEx;
 use win32::winsock::catalogue::ProtocolInfo;
+use win32::winsock::interface_change::IpInterfaceRow;
 use win32::winsock::interface_table::{AddressRow, Ipv4Row};
 use win32::winsock::startup::WsaData;
 use win32::winsock::transmit_file::Buffers;
@@ -160,6 +161,7 @@ fn structures(facts: &mut Facts) {
         "MEMORYSTATUSEX" MemoryStatus { "ullTotalPhys" = total_physical };
         "PROCESS_MEMORY_COUNTERS_EX" MemoryCounters { "WorkingSetSize" = working_set, "PrivateUsage" = private };
         "TIMECAPS" Capabilities {};
+        "MIB_IPINTERFACE_ROW" IpInterfaceRow { "InterfaceLuid" = luid, "InterfaceIndex" = index };
         "MIB_UNICASTIPADDRESS_ROW" AddressRow {
             "InterfaceLuid" = luid, "OnLinkPrefixLength" = prefix_length, "DadState" = dad_state,
             "CreationTimeStamp" = created

@@ -7,12 +7,15 @@
 #include <objbase.h>
 #include <rpc.h>
 #include <iphlpapi.h>
+#include <netioapi.h>
 #include <psapi.h>
 #include <shellapi.h>
+#include <winioctl.h>
 #include <strsafe.h>
 #include <tchar.h>
 #include <versionhelpers.h>
 #include <crtdbg.h>
+#include <atomic>
 #include <stdexcept>
 #include <net/if.h>
 #include <sched.h>
@@ -23,6 +26,57 @@
 
 #define LAST_ERROR GetLastError()
 #include "../check.h"
+
+// Rights that stand for several, as programs ask for them.
+static void files_are_opened_by_generic_rights()
+{
+    char path[MAX_PATH] = "/tmp/ndcompat-rights-XXXXXX";
+    close(mkstemp(path));
+    const struct {
+        DWORD access;
+        bool reads, writes;
+    } asked[] = {{FILE_GENERIC_READ, true, false},
+                 {FILE_GENERIC_WRITE, false, true},
+                 {FILE_GENERIC_READ | FILE_GENERIC_WRITE | DELETE, true, true},
+                 {FILE_ALL_ACCESS, true, true},
+                 {FILE_GENERIC_EXECUTE | SYNCHRONIZE, false, false},
+                 {READ_CONTROL | WRITE_DAC | WRITE_OWNER, false, false},
+                 {STANDARD_RIGHTS_ALL, false, false}};
+    for (const auto& what : asked) {
+        const HANDLE file = CreateFileA(path, what.access, FILE_SHARE_READ, nullptr, OPEN_EXISTING, 0, nullptr);
+        CHECK(file != INVALID_HANDLE_VALUE);
+        char data[2] = "x";
+        DWORD count;
+        CHECK(WriteFile(file, data, 1, &count, nullptr) == what.writes && (what.writes || GetLastError() == ERROR_ACCESS_DENIED));
+        CHECK(ReadFile(file, data, 1, &count, nullptr) == what.reads && (what.reads || GetLastError() == ERROR_ACCESS_DENIED));
+        const HANDLE mapping = CreateFileMappingW(file, nullptr, PAGE_READWRITE, 0, 64, nullptr);
+        CHECK((mapping != nullptr) == (what.reads && what.writes));
+        CHECK((mapping == nullptr || CloseHandle(mapping)) && CloseHandle(file));
+    }
+    CHECK(DeleteFileA(path));
+    // What is allocated as movable is where its handle points to.
+    const HGLOBAL block = GlobalAlloc(GHND, 100);
+    CHECK(block != nullptr && static_cast<char*>(GlobalLock(block))[99] == 0 && GlobalFree(block) == nullptr);
+    // Codes of devices are made and taken apart.
+    const DWORD code = CTL_CODE(FILE_DEVICE_NETWORK, 0x800, METHOD_OUT_DIRECT, FILE_READ_ACCESS | FILE_WRITE_ACCESS);
+    CHECK(code == 0x0012E002 && DEVICE_TYPE_FROM_CTL_CODE(code) == FILE_DEVICE_NETWORK && METHOD_FROM_CTL_CODE(code) == METHOD_OUT_DIRECT);
+}
+
+static std::atomic<int> told{-1};
+
+// Its first callback comes at once.
+static void interfaces_are_watched()
+{
+    HANDLE handle;
+    const auto callback = [](PVOID context, PMIB_IPINTERFACE_ROW row, MIB_NOTIFICATION_TYPE type) {
+        if (context == &told && row == nullptr)
+            told = type;
+    };
+    CHECK(NotifyIpInterfaceChange(AF_UNSPEC, callback, &told, TRUE, &handle) == NO_ERROR && handle != nullptr);
+    while (told < 0)
+        Sleep(1);
+    CHECK(told == MibInitialNotification && CancelMibChangeNotify2(handle) == NO_ERROR);
+}
 
 static void text()
 {
@@ -268,6 +322,8 @@ int _tmain(int argc, TCHAR* argv[])
     addresses();
     versions();
     interfaces();
+    interfaces_are_watched();
+    files_are_opened_by_generic_rights();
     parameters_of_the_network();
     process();
     CHECK(thrown(true) == 2 && thrown(false) == 1 && chosen(E_UNEXPECTED) == S_FALSE);

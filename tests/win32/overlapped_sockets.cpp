@@ -2,9 +2,12 @@
 // Overlapped sockets: completion by ports, events, waits and routines; order; cancelling; closing.
 #include "overlapped.h"
 #include <algorithm>
+#include <atomic>
 #include <initializer_list>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 static void requests_end_by_packets_in_their_order()
@@ -468,6 +471,74 @@ static void what_a_short_receive_leaves_is_received_next()
     }
 }
 
+// What a call without an OVERLAPPED sends comes after the requests that pend, as on Windows.
+static void a_plain_send_comes_after_the_requests_that_pend()
+{
+    const std::vector<char> much(8 << 20, 'x');
+    for (const bool by_port : {false, true}) {
+        Pair pair;
+        const HANDLE port = by_port ? port_of(pair.near_end) : nullptr;
+        Request sending[2];
+        for (Request& request : sending)
+            CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &request) == WSA_IO_PENDING);
+        // One that may not wait so long.
+        const DWORD time = 50;
+        CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<const char*>(&time), sizeof time) == 0);
+        FAILS(send(pair.near_end, "late", 4, 0), WSAETIMEDOUT);
+        const DWORD none = 0;
+        CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<const char*>(&none), sizeof none) == 0);
+        std::thread sender([&] { CHECK(send(pair.near_end, "tail", 4, 0) == 4 && shutdown(pair.near_end, SD_SEND) == 0); });
+        std::string got;
+        std::vector<char> room(1 << 20);
+        for (int count; (count = recv(pair.far_end, room.data(), static_cast<int>(room.size()), 0)) > 0;)
+            got.append(room.data(), static_cast<size_t>(count));
+        sender.join();
+        CHECK(got.size() == 2 * much.size() + 4 && got.find_first_not_of('x') == 2 * much.size() && got.substr(2 * much.size()) == "tail");
+        if (by_port) {
+            // Its own packet there is none of.
+            CHECK(next(port).overlapped == &sending[0] && next(port).overlapped == &sending[1] && is_empty(port) && CloseHandle(port));
+        } else {
+            CHECK(ended(pair.near_end, sending[0], static_cast<DWORD>(much.size())));
+            CHECK(ended(pair.near_end, sending[1], static_cast<DWORD>(much.size())));
+        }
+    }
+    // A forked child sends what is its own only.
+    {
+        Pair pair;
+        Request sending;
+        CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(send(pair.near_end, "child", 5, 0) == 5 ? 0 : 1);
+        std::vector<char> room(1 << 20);
+        size_t total = 0, others = 0;
+        int count, status = -1;
+        while (total < much.size() + 5 && (count = recv(pair.far_end, room.data(), static_cast<int>(room.size()), 0)) > 0) {
+            total += static_cast<size_t>(count);
+            others += static_cast<size_t>(count - std::count(room.begin(), room.begin() + count, 'x'));
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        CHECK(ended(pair.near_end, sending, static_cast<DWORD>(much.size())) && shutdown(pair.near_end, SD_SEND) == 0);
+        CHECK(total == much.size() + 5 && others == 5 && recv(pair.far_end, room.data(), 1, 0) == 0);
+    }
+    // The socket is closed under it.
+    Pair pair;
+    Request sending;
+    CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
+    std::atomic<bool> begun{false};
+    std::thread sender([&] {
+        begun = true;
+        const int sent = send(pair.near_end, "tail", 4, 0);
+        CHECK(sent == SOCKET_ERROR && (WSAGetLastError() == WSAEINTR || WSAGetLastError() == WSAENOTSOCK));
+    });
+    while (!begun)
+        SwitchToThread();
+    Sleep(20);
+    CHECK(closesocket(pair.near_end) == 0);
+    sender.join();
+    pair.near_end = INVALID_SOCKET;
+}
+
 int main()
 {
     return run({
@@ -488,5 +559,6 @@ int main()
         what_a_short_receive_leaves_is_received_next,
         sockets_are_read_and_written_as_files,
         a_send_that_waits_for_room_is_told_of_it_while_receives_are_pending,
+        a_plain_send_comes_after_the_requests_that_pend,
     });
 }

@@ -116,24 +116,63 @@ static void a_disconnect_that_is_not_overlapped_waits_for_the_sends()
     }
 }
 
-// With receives that pend: they are no part of what is to be sent.
-static void a_disconnect_ends_receives()
+// With receives that pend: they are no part of what is to be sent, and end with the peer's data, or with the socket that is made anew.
+static void a_disconnect_leaves_receives_unless_the_socket_is_used_again()
 {
     for (const DWORD flags : {0, TF_REUSE_SOCKET}) {
         Pair pair;
         const HANDLE port = port_of(pair.near_end);
         Request receiving, disconnecting;
-        char byte;
+        char byte = 0;
         CHECK(receive(pair.near_end, &byte, 1, &receiving) == WSA_IO_PENDING);
-        CHECK(DisconnectEx(pair.near_end, &disconnecting, flags, 0) || WSAGetLastError() == WSA_IO_PENDING);
-        bool seen[2] = {};
-        for (int i = 0; i < 2; i++) {
+        // It always pends, and has one packet.
+        CHECK(SetFileCompletionNotificationModes(reinterpret_cast<HANDLE>(pair.near_end), FILE_SKIP_COMPLETION_PORT_ON_SUCCESS));
+        CHECK(!DisconnectEx(pair.near_end, &disconnecting, flags, 0) && WSAGetLastError() == WSA_IO_PENDING);
+        if (flags == TF_REUSE_SOCKET) {
             const Packet packet = next(port);
-            CHECK(packet.overlapped == &receiving || (packet.overlapped == &disconnecting && packet.succeeded));
-            seen[packet.overlapped == &receiving] = true;
+            CHECK(packet.overlapped == &receiving && packet.error == ERROR_OPERATION_ABORTED);
         }
-        CHECK(seen[0] && seen[1] && CloseHandle(port));
+        Packet packet = next(port);
+        CHECK(packet.overlapped == &disconnecting && packet.succeeded && packet.bytes == 0 && is_empty(port));
+        if (flags == 0) {
+            // What the peer sends until it ends, too, comes in.
+            CHECK(recv(pair.far_end, &byte, 1, 0) == 0 && send(pair.far_end, "xy", 2, 0) == 2);
+            packet = next(port);
+            CHECK(packet.overlapped == &receiving && packet.succeeded && packet.bytes == 1 && byte == 'x');
+            CHECK(recv(pair.near_end, &byte, 1, 0) == 1 && byte == 'y' && shutdown(pair.far_end, SD_SEND) == 0);
+            CHECK(recv(pair.near_end, &byte, 1, 0) == 0);
+        }
+        CHECK(CloseHandle(port));
     }
+}
+
+// As with sends: what pends goes on, and gets what comes; nothing more is begun.
+static void input_ends_after_the_receives_that_pend()
+{
+    for (const int how : {SD_RECEIVE, SD_BOTH}) {
+        Pair pair;
+        const HANDLE port = port_of(pair.near_end);
+        Request receiving[2], late;
+        char data[8] = {};
+        CHECK(receive(pair.near_end, data, 4, &receiving[0]) == WSA_IO_PENDING);
+        CHECK(receive(pair.near_end, data + 4, 4, &receiving[1]) == WSA_IO_PENDING);
+        CHECK(shutdown(pair.near_end, how) == 0 && is_empty(port));
+        FAILS(recv(pair.near_end, data, 1, 0), WSAESHUTDOWN);
+        CHECK(receive(pair.near_end, data, 1, &late) == WSAESHUTDOWN);
+        CHECK(send(pair.far_end, "abcd", 4, 0) == 4);
+        Packet packet = next(port);
+        CHECK(packet.overlapped == &receiving[0] && packet.succeeded && packet.bytes == 4 && memcmp(data, "abcd", 4) == 0);
+        CHECK(shutdown(pair.far_end, SD_SEND) == 0);
+        packet = next(port);
+        CHECK(packet.overlapped == &receiving[1] && packet.succeeded && packet.bytes == 0);
+        FAILS(recv(pair.near_end, data, 1, 0), WSAESHUTDOWN);
+        CHECK(CloseHandle(port));
+    }
+    // What has come before is not received afterwards.
+    Pair pair;
+    char byte;
+    CHECK(send(pair.far_end, "x", 1, 0) == 1 && is_readable(pair.near_end) && shutdown(pair.near_end, SD_RECEIVE) == 0);
+    FAILS(recv(pair.near_end, &byte, 1, 0), WSAESHUTDOWN);
 }
 
 // Another thread closes the socket under a DisconnectEx that waits for its sends; and the peer resets the connection.
@@ -211,7 +250,8 @@ int main()
         an_overlapped_call_on_what_is_shut_says_so,
         a_disconnect_waits_for_the_sends_before_it,
         a_disconnect_that_is_not_overlapped_waits_for_the_sends,
-        a_disconnect_ends_receives,
+        a_disconnect_leaves_receives_unless_the_socket_is_used_again,
+        input_ends_after_the_receives_that_pend,
         a_disconnect_that_waits_ends_with_the_socket_or_the_connection,
         closing_a_listener_ends_its_accept,
     });

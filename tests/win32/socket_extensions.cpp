@@ -43,8 +43,7 @@ static void connections_by_extensions()
         CHECK(!accept_ex(from, accepted, buffer, data, room, room, &bytes, &accepting));
         CHECK(WSAGetLastError() == WSA_IO_PENDING);
         char hello[] = "hello";
-        if (!connect_ex(s, raw(address), sizeof address, hello, 5, &bytes, &connecting))
-            CHECK(WSAGetLastError() == WSA_IO_PENDING);
+        CHECK(!connect_ex(s, raw(address), sizeof address, hello, 5, &bytes, &connecting) && WSAGetLastError() == WSA_IO_PENDING);
         // Two packets, in either order.
         for (int i = 0; i < 2; i++) {
             const Packet packet = next(port);
@@ -80,7 +79,7 @@ static void connections_by_extensions()
         CHECK(disconnect_ex(s, nullptr, 0, 0));
         CHECK(recv(accepted, data_got, 1, 0) == 0);
         Request disconnecting;
-        CHECK(disconnect_ex(accepted, &disconnecting, TF_REUSE_SOCKET, 0));
+        CHECK(!disconnect_ex(accepted, &disconnecting, TF_REUSE_SOCKET, 0) && WSAGetLastError() == WSA_IO_PENDING);
         CHECK(next(port).overlapped == &disconnecting);
         CHECK(!accept_ex(from, accepted, buffer, 0, room, room, &bytes, &accepting));
         const SOCKET again = stream();
@@ -261,6 +260,25 @@ static void sockets_for_connections_are_closed_at_any_moment()
     CHECK(closesocket(from) == 0 && CloseHandle(port));
 }
 
+// On Linux such a receive would wait for ever.
+static void nothing_is_received_without_an_address_of_ones_own()
+{
+    const SOCKET s = static_cast<SOCKET>(socket(AF_INET, SOCK_DGRAM, 0)), to = bound(SOCK_DGRAM);
+    char data[4];
+    Request request;
+    FAILS(recv(s, data, sizeof data, 0), WSAEINVAL);
+    FAILS(recvfrom(s, data, sizeof data, 0, nullptr, nullptr), WSAEINVAL);
+    CHECK(receive(s, data, sizeof data, &request) == WSAEINVAL);
+    // A send binds it.
+    sockaddr_in target = name_of(to), own = {};
+    int length = sizeof own;
+    CHECK(sendto(s, "x", 1, 0, raw(target), sizeof target) == 1);
+    CHECK(recvfrom(to, data, sizeof data, 0, raw(own), &length) == 1 && sendto(to, "y", 1, 0, raw(own), length) == 1);
+    CHECK(recv(s, data, sizeof data, 0) == 1 && data[0] == 'y');
+    CHECK(receive(s, data, sizeof data, &request) == WSA_IO_PENDING);
+    CHECK(closesocket(s) == 0 && closesocket(to) == 0);
+}
+
 static void datagrams_with_their_senders()
 {
     const SOCKET a = bound(SOCK_DGRAM), b = bound(SOCK_DGRAM);
@@ -335,6 +353,20 @@ static void messages_come_with_their_control_data()
     send_bytes(8);
     FAILS(WSARecvMsg(to, &message, &bytes, nullptr, nullptr), WSAEMSGSIZE);
     CHECK(message.dwFlags & MSG_TRUNC);
+    // Control data that do not fit say so in the same way.
+    for (const bool overlapped : {false, true}) {
+        message = prepare();
+        message.Control.len = sizeof(cmsghdr) + 1;
+        send_bytes(2);
+        if (overlapped) {
+            DWORD flags = 0;
+            CHECK(WSARecvMsg(to, &message, nullptr, &request, nullptr) == 0 || WSAGetLastError() == WSA_IO_PENDING);
+            FAILS(WSAGetOverlappedResult(to, &request, &bytes, TRUE, &flags) - 1, WSAEMSGSIZE);
+        } else {
+            FAILS(WSARecvMsg(to, &message, &bytes, nullptr, nullptr), WSAEMSGSIZE);
+        }
+        CHECK(message.dwFlags == MSG_CTRUNC && memcmp(data, "ab", 2) == 0);
+    }
     // Without room for control data or the sender.
     message = prepare();
     message.Control = {0, nullptr};
@@ -449,6 +481,7 @@ int main()
         refused_cancelled_and_wrong_connections,
         closing_the_socket_for_a_connection_ends_its_accept,
         sockets_for_connections_are_closed_at_any_moment,
+        nothing_is_received_without_an_address_of_ones_own,
         datagrams_with_their_senders,
         messages_come_with_their_control_data,
         files_are_sent,

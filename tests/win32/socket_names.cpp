@@ -57,6 +57,64 @@ static void names()
     CHECK(getservbyname("no such service", "tcp") == nullptr && WSAGetLastError() == WSANO_DATA);
 }
 
+// Each address is there once, with the type and protocol of the hints, whatever those leave open.
+static void an_address_is_listed_once()
+{
+    const struct {
+        int type, protocol;
+    } asked[] = {{0, 0}, {SOCK_STREAM, 0}, {SOCK_DGRAM, 0}, {0, IPPROTO_TCP}, {0, IPPROTO_UDP}, {SOCK_STREAM, IPPROTO_TCP}};
+    for (const auto& what : asked) {
+        addrinfo hints = {}, *list = nullptr;
+        hints.ai_socktype = what.type;
+        hints.ai_protocol = what.protocol;
+        CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && list->ai_next == nullptr);
+        CHECK(list->ai_socktype == what.type && list->ai_protocol == what.protocol && list->ai_family == AF_INET);
+        const SOCKET s = socket(list->ai_family, list->ai_socktype, list->ai_protocol);
+        CHECK(s != INVALID_SOCKET && closesocket(s) == 0);
+        freeaddrinfo(list);
+        ADDRINFOW wide_hints = {}, *wide = nullptr;
+        wide_hints.ai_socktype = what.type;
+        wide_hints.ai_protocol = what.protocol;
+        CHECK(GetAddrInfoW(L"::1", nullptr, &wide_hints, &wide) == 0 && wide->ai_next == nullptr);
+        CHECK(wide->ai_socktype == what.type && wide->ai_protocol == what.protocol && wide->ai_family == AF_INET6);
+        FreeAddrInfoW(wide);
+    }
+    addrinfo* list = nullptr;
+    CHECK(getaddrinfo("127.0.0.1", nullptr, nullptr, &list) == 0 && list->ai_next == nullptr && list->ai_socktype == 0);
+    freeaddrinfo(list);
+    // Of two families, both are there.
+    CHECK(getaddrinfo(nullptr, "80", nullptr, &list) == 0);
+    for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next)
+        for (const addrinfo* other = entry->ai_next; other != nullptr; other = other->ai_next)
+            CHECK(entry->ai_addrlen != other->ai_addrlen || memcmp(entry->ai_addr, other->ai_addr, entry->ai_addrlen) != 0);
+    freeaddrinfo(list);
+    ADDRINFOEXW* extended = nullptr;
+    CHECK(GetAddrInfoExW(L"127.0.0.1", L"80", NS_ALL, nullptr, nullptr, &extended, nullptr, nullptr, nullptr, nullptr) == 0);
+    CHECK(extended->ai_next == nullptr && extended->ai_socktype == 0);
+    FreeAddrInfoExW(extended);
+}
+
+// As programs of an earlier time look for interfaces.
+static void interfaces_are_listed()
+{
+    const SOCKET s = WSASocket(AF_INET, SOCK_DGRAM, 0, nullptr, 0, 0);
+    INTERFACE_INFO found[20];
+    DWORD bytes = 0;
+    CHECK(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, sizeof found, &bytes, nullptr, nullptr) == 0);
+    CHECK(bytes > 0 && bytes % sizeof(INTERFACE_INFO) == 0);
+    int loopbacks = 0;
+    for (size_t i = 0; i < bytes / sizeof(INTERFACE_INFO); i++) {
+        const sockaddr_in& address = found[i].iiAddress.AddressIn;
+        CHECK(found[i].iiAddress.Address.sa_family == AF_INET && found[i].iiNetmask.AddressIn.sin_addr.s_addr != 0);
+        const bool loopback = address.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+        CHECK(!loopback || (found[i].iiFlags & (IFF_UP | IFF_LOOPBACK | IFF_POINTTOPOINT | IFF_BROADCAST)) == (IFF_UP | IFF_LOOPBACK));
+        loopbacks += loopback;
+    }
+    CHECK(loopbacks == 1);
+    FAILS(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, 1, &bytes, nullptr, nullptr), WSAEFAULT);
+    CHECK(closesocket(s) == 0);
+}
+
 // A peer must be able to use what a name stands for: of the loopback interface only if there is no other one.
 static void the_own_name_stands_for_the_addresses_of_the_interfaces()
 {
@@ -100,6 +158,8 @@ int main()
     return run({
         protocols_and_numbers,
         names,
+        an_address_is_listed_once,
+        interfaces_are_listed,
         the_own_name_stands_for_the_addresses_of_the_interfaces,
     });
 }

@@ -91,6 +91,30 @@ static void polls()
     CHECK(WSAPoll(&native, 1, 0) == 1 && native.revents == (POLLIN | POLLHUP));
 }
 
+// A socket that was never connected has no events, until it is.
+static void an_unconnected_socket_is_polled_in_vain()
+{
+    const SOCKET s = stream(), from = listener();
+    WSAPOLLFD entries[2] = {};
+    entries[0].fd = s;
+    entries[0].events = POLLIN | POLLOUT;
+    CHECK(WSAPoll(entries, 1, 0) == 0 && entries[0].revents == 0);
+    CHECK(WSAPoll(entries, 1, 50) == 0 && entries[0].revents == 0);
+    std::thread late([&] { reach(s, name_of(from)); });
+    CHECK(WSAPoll(entries, 1, -1) == 1 && entries[0].revents == POLLOUT);
+    late.join();
+    // Another that is ready is told at once.
+    const SOCKET idle = stream();
+    entries[1].fd = idle;
+    entries[1].events = POLLIN;
+    CHECK(WSAPoll(entries, 2, -1) == 1 && entries[0].revents == POLLOUT && entries[1].revents == 0);
+    // It is closed meanwhile.
+    std::thread closing([&] { CHECK(closesocket(idle) == 0); });
+    CHECK(WSAPoll(entries + 1, 1, -1) == 1 && entries[1].revents == POLLNVAL);
+    closing.join();
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0);
+}
+
 // A connection that is over, whoever has ended it, does not let a select for room wait for ever.
 static void a_connection_that_is_over_has_room()
 {
@@ -218,6 +242,35 @@ static void events_are_told_once_until_they_are_dealt_with()
     CHECK(closesocket(refused) == 0 && WSACloseEvent(event) && WSACloseEvent(of_listener));
 }
 
+// As on Windows, another call that selects events begins with what has been told already, and what is not told is not written.
+static void what_was_told_stays_told()
+{
+    const WSAEVENT event = WSACreateEvent();
+    Pair pair;
+    CHECK(WSAEventSelect(pair.near_end, event, FD_READ | FD_WRITE | FD_CLOSE) == 0);
+    CHECK(next(pair.near_end, event).lNetworkEvents == FD_WRITE);
+    for (const LONG events : {FD_WRITE | FD_READ, 0, FD_WRITE | FD_CLOSE}) {
+        CHECK(WSAEventSelect(pair.near_end, events ? event : nullptr, events) == 0);
+        CHECK(!is_set(event));
+    }
+    // Nothing says that it was connected, unless that is selected.
+    CHECK(WSAEventSelect(pair.near_end, event, FD_CONNECT | FD_WRITE | FD_READ) == 0);
+    CHECK(next(pair.near_end, event).lNetworkEvents == FD_CONNECT);
+    CHECK(WSAEventSelect(pair.far_end, event, FD_CONNECT | FD_READ) == 0 && !is_set(event));
+
+    CHECK(send(pair.far_end, "data", 4, 0) == 4 && WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == 0);
+    WSANETWORKEVENTS found;
+    memset(&found, 0x55, sizeof found);
+    CHECK(WSAEnumNetworkEvents(pair.near_end, event, &found) == 0 && found.lNetworkEvents == FD_READ);
+    CHECK(found.iErrorCode[FD_READ_BIT] == 0 && found.iErrorCode[FD_WRITE_BIT] == 0x55555555);
+    // A receive takes back what was recorded, though the event stays set.
+    char data[8];
+    CHECK(send(pair.far_end, "data", 4, 0) == 4 && is_readable(pair.near_end) && recv(pair.near_end, data, 4, 0) == 4);
+    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == 0 && recv(pair.near_end, data, 8, 0) == 4);
+    CHECK(next(pair.near_end, event).lNetworkEvents == 0 && !is_set(event));
+    CHECK(WSACloseEvent(event));
+}
+
 // A connection waits as its listener does, and has its events.
 static void a_connection_is_as_its_listener()
 {
@@ -260,10 +313,12 @@ int main()
     return run({
         select_takes_many_sockets_and_rewrites_the_sets,
         polls,
+        an_unconnected_socket_is_polled_in_vain,
         a_connection_that_is_over_has_room,
         a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,
         events_are_told_once_until_they_are_dealt_with,
+        what_was_told_stays_told,
         a_connection_is_as_its_listener,
     });
 }

@@ -179,9 +179,6 @@ NDW_INLINE SIZE_T RtlCompareMemory(const VOID *first, const VOID *second, SIZE_T
 #define DEFINE_ENUM_FLAG_OPERATORS(type)
 #endif
 
-#define CTL_CODE(device, function, method, access) ((device) << 16 | (access) << 14 | (function) << 2 | (method))
-#define METHOD_BUFFERED     0
-#define FILE_ANY_ACCESS     0
-#define FILE_DEVICE_NETWORK 0x00000012
+#include "device_codes.h"
 
 #endif /* NDWIN_MACROS_H */

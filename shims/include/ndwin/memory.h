@@ -69,6 +69,7 @@ NDW_API(HLOCAL, LocalFree, (HLOCAL block));
 NDW_API(SIZE_T, LocalSize, (HLOCAL block));
 NDW_API(HLOCAL, LocalReAlloc, (HLOCAL block, SIZE_T size, UINT flags));
 #define LMEM_MOVEABLE 0x0002
+#define LHND          (LMEM_MOVEABLE | LMEM_ZEROINIT)
 #define LMEM_MODIFY   0x0080
 
 /* Global* use the same heap. Movable blocks are fixed here: the handle is the address. */
@@ -76,6 +77,7 @@ NDW_API(HLOCAL, LocalReAlloc, (HLOCAL block, SIZE_T size, UINT flags));
 #define GMEM_MOVEABLE 0x0002
 #define GMEM_ZEROINIT LMEM_ZEROINIT
 #define GPTR          LPTR
+#define GHND          (GMEM_MOVEABLE | GMEM_ZEROINIT)
 NDW_INLINE HGLOBAL GlobalAlloc(UINT flags, SIZE_T size)
 {
     return LocalAlloc(flags, size);

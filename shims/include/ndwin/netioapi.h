@@ -112,6 +112,74 @@ typedef struct _MIB_UNICASTIPADDRESS_TABLE {
     MIB_UNICASTIPADDRESS_ROW Table[1];
 } MIB_UNICASTIPADDRESS_TABLE, *PMIB_UNICASTIPADDRESS_TABLE;
 
+typedef enum _MIB_NOTIFICATION_TYPE {
+    MibParameterNotification,
+    MibAddInstance,
+    MibDeleteInstance,
+    MibInitialNotification
+} MIB_NOTIFICATION_TYPE, *PMIB_NOTIFICATION_TYPE;
+typedef enum {
+    RouterDiscoveryDisabled = 0,
+    RouterDiscoveryEnabled,
+    RouterDiscoveryDhcp,
+    RouterDiscoveryUnchanged = -1
+} NL_ROUTER_DISCOVERY_BEHAVIOR;
+typedef enum {
+    LinkLocalAlwaysOff = 0,
+    LinkLocalDelayed,
+    LinkLocalAlwaysOn,
+    LinkLocalUnchanged = -1
+} NL_LINK_LOCAL_ADDRESS_BEHAVIOR;
+typedef struct _NL_INTERFACE_OFFLOAD_ROD {
+    BOOLEAN NlChecksumSupported : 1;
+    BOOLEAN NlOptionsSupported : 1;
+    BOOLEAN TlDatagramChecksumSupported : 1;
+    BOOLEAN TlStreamChecksumSupported : 1;
+    BOOLEAN TlStreamOptionsSupported : 1;
+    BOOLEAN FastPathCompatible : 1;
+    BOOLEAN TlLargeSendOffloadSupported : 1;
+    BOOLEAN TlGiantSendOffloadSupported : 1;
+} NL_INTERFACE_OFFLOAD_ROD, *PNL_INTERFACE_OFFLOAD_ROD;
+/* A callback gets the family, the LUID and the index; the rest is 0. */
+typedef struct _MIB_IPINTERFACE_ROW {
+    ADDRESS_FAMILY Family;
+    NET_LUID InterfaceLuid;
+    NET_IFINDEX InterfaceIndex;
+    ULONG MaxReassemblySize;
+    ULONG64 InterfaceIdentifier;
+    ULONG MinRouterAdvertisementInterval;
+    ULONG MaxRouterAdvertisementInterval;
+    BOOLEAN AdvertisingEnabled;
+    BOOLEAN ForwardingEnabled;
+    BOOLEAN WeakHostSend;
+    BOOLEAN WeakHostReceive;
+    BOOLEAN UseAutomaticMetric;
+    BOOLEAN UseNeighborUnreachabilityDetection;
+    BOOLEAN ManagedAddressConfigurationSupported;
+    BOOLEAN OtherStatefulConfigurationSupported;
+    BOOLEAN AdvertiseDefaultRoute;
+    NL_ROUTER_DISCOVERY_BEHAVIOR RouterDiscoveryBehavior;
+    ULONG DadTransmits;
+    ULONG BaseReachableTime;
+    ULONG RetransmitTime;
+    ULONG PathMtuDiscoveryTimeout;
+    NL_LINK_LOCAL_ADDRESS_BEHAVIOR LinkLocalAddressBehavior;
+    ULONG LinkLocalAddressTimeout;
+    ULONG ZoneIndices[16];
+    ULONG SitePrefixLength;
+    ULONG Metric;
+    ULONG NlMtu;
+    BOOLEAN Connected;
+    BOOLEAN SupportsWakeUpPatterns;
+    BOOLEAN SupportsNeighborDiscovery;
+    BOOLEAN SupportsRouterDiscovery;
+    ULONG ReachableTime;
+    NL_INTERFACE_OFFLOAD_ROD TransmitOffload;
+    NL_INTERFACE_OFFLOAD_ROD ReceiveOffload;
+    BOOLEAN DisableDefaultRoutes;
+} MIB_IPINTERFACE_ROW, *PMIB_IPINTERFACE_ROW;
+typedef void (CALLBACK *PIPINTERFACE_CHANGE_CALLBACK)(PVOID context, PMIB_IPINTERFACE_ROW row, MIB_NOTIFICATION_TYPE type);
+
 #define MIB_IPADDR_PRIMARY 0x0001
 typedef struct _MIB_IPADDRROW_XP {
     DWORD dwAddr;
@@ -132,6 +200,10 @@ NDW_API(DWORD, GetIfEntry2, (PMIB_IF_ROW2 row));
 NDW_API(DWORD, GetIfTable2, (PMIB_IF_TABLE2 *table));
 NDW_API(DWORD, GetUnicastIpAddressTable, (ADDRESS_FAMILY family, PMIB_UNICASTIPADDRESS_TABLE *table));
 NDW_API(void, FreeMibTable, (PVOID table));
+/* Cancelling waits for a callback that runs. */
+NDW_API(DWORD, NotifyIpInterfaceChange,
+    (ADDRESS_FAMILY family, PIPINTERFACE_CHANGE_CALLBACK callback, PVOID context, BOOLEAN initial, HANDLE *handle));
+NDW_API(DWORD, CancelMibChangeNotify2, (HANDLE handle));
 NDW_API(DWORD, GetIpAddrTable, (PMIB_IPADDRTABLE table, PULONG size, BOOL order));
 NDW_API(DWORD, GetNumberOfInterfaces, (PDWORD number));
 NDW_API(DWORD, GetBestInterface, (DWORD address, PDWORD index));
@@ -147,8 +219,10 @@ NDW_API(DWORD, ConvertInterfaceAliasToLuid, (const WCHAR *alias, PNET_LUID luid)
 NDW_API(DWORD, ConvertLengthToIpv4Mask, (ULONG length, PULONG mask));
 NDW_API(DWORD, ConvertIpv4MaskToLength, (ULONG mask, PUINT8 length));
 
-/* The C library's functions. */
+/* The C library's functions, unless <net/if.h> has declared them. */
+#ifndef _NET_IF_H
 EXTERN_C unsigned if_nametoindex(const char *name) __THROW;
 EXTERN_C char *if_indextoname(unsigned index, char *name) __THROW;
+#endif
 
 #endif /* NDWIN_NETIOAPI_H */

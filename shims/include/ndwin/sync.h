@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "interlocked.h"
+#include "rights.h"
 
 #define WAIT_OBJECT_0      0x00000000
 #define WAIT_ABANDONED     0x00000080
@@ -14,9 +15,6 @@
 #define WAIT_TIMEOUT       258
 #define MAXIMUM_WAIT_OBJECTS 64
 
-#define READ_CONTROL             0x00020000
-#define SYNCHRONIZE              0x00100000
-#define STANDARD_RIGHTS_REQUIRED 0x000F0000
 #define EVENT_MODIFY_STATE       0x0002
 #define EVENT_ALL_ACCESS         0x001F0003
 #define MUTANT_QUERY_STATE       0x0001

@@ -61,6 +61,11 @@ typedef struct {
 } SCOPE_ID, *PSCOPE_ID;
 #define SCOPEID_UNSPECIFIED_INIT {{{0, 0}}}
 
+/* SIO_GET_INTERFACE_LIST: the flags have Linux's values. <linux/if.h> has them, too, and excludes the other if it comes first. */
+#ifndef _LINUX_IF_H
+#include <net/if.h>
+#endif
+#define IFF_POINTTOPOINT IFF_POINTOPOINT
 typedef union sockaddr_gen {
     struct sockaddr Address;
     struct sockaddr_in AddressIn;
@@ -264,7 +269,6 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define FD_CLOSE_BIT    5
 #define FD_QOS_BIT      6
 #define FD_GROUP_QOS_BIT 7
-#define FD_ROUTING_INTERFACE_CHANGE_BIT 8
 #define FD_ADDRESS_LIST_CHANGE_BIT 9
 #define FD_MAX_EVENTS   10
 #define FD_ALL_EVENTS   ((1 << FD_MAX_EVENTS) - 1)
@@ -274,11 +278,10 @@ typedef struct _WSAPROTOCOL_INFOW NDW_WSAPROTOCOL_INFO(WCHAR) WSAPROTOCOL_INFOW,
 #define FD_ACCEPT       (1 << FD_ACCEPT_BIT)
 #define FD_CONNECT      (1 << FD_CONNECT_BIT)
 #define FD_CLOSE        (1 << FD_CLOSE_BIT)
-/* These events never occur. */
+#define FD_ADDRESS_LIST_CHANGE (1 << FD_ADDRESS_LIST_CHANGE_BIT)
+/* These never occur, as on Windows without a provider of qualities of service. */
 #define FD_QOS          (1 << FD_QOS_BIT)
 #define FD_GROUP_QOS    (1 << FD_GROUP_QOS_BIT)
-#define FD_ROUTING_INTERFACE_CHANGE (1 << FD_ROUTING_INTERFACE_CHANGE_BIT)
-#define FD_ADDRESS_LIST_CHANGE (1 << FD_ADDRESS_LIST_CHANGE_BIT)
 typedef struct _WSANETWORKEVENTS {
     LONG lNetworkEvents;
     int iErrorCode[FD_MAX_EVENTS];

@@ -13,7 +13,13 @@ pub(crate) struct Apcs {
     /// There are some.
     any: AtomicBool,
     /// `None` once the thread has ended.
-    queue: Lock<Option<VecDeque<Apc>>>,
+    queue: Lock<Option<VecDeque<Queued>>>,
+}
+
+struct Queued {
+    apc: Apc,
+    /// Who may remove it, by a number.
+    owner: Option<usize>,
 }
 
 thread_local! {
@@ -36,14 +42,37 @@ impl Apcs {
 
     /// Adds a call, and ends an alertable wait of the thread. False if the thread has ended.
     pub(crate) fn queue(&self, apc: Apc) -> bool {
+        self.add(Queued { apc, owner: None })
+    }
+
+    /// The same for a call that its owner may [`remove`](Self::remove).
+    pub(crate) fn queue_of(&self, owner: usize, apc: Apc) -> bool {
+        self.add(Queued { apc, owner: Some(owner) })
+    }
+
+    fn add(&self, queued: Queued) -> bool {
         {
             let mut queue = self.queue.lock();
             let Some(queue) = queue.as_mut() else { return false };
-            queue.push_back(apc);
+            queue.push_back(queued);
             self.any.store(true, Ordering::Release);
         }
         self.parker.wake();
         true
+    }
+
+    /// Removes the calls of an owner that have not begun: they end no wait any more.
+    pub(crate) fn remove(&self, owner: usize) {
+        let mut queue = self.queue.lock();
+        let Some(calls) = queue.as_mut() else { return };
+        let (removed, left): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(calls).into_iter().partition(|queued| queued.owner == Some(owner));
+        *calls = left;
+        if calls.is_empty() {
+            self.any.store(false, Ordering::Release);
+        }
+        drop(queue);
+        drop(removed);
     }
 
     #[inline]
@@ -63,7 +92,7 @@ impl Apcs {
                 }
                 next
             };
-            let Some(apc) = next else { return ran };
+            let Some(Queued { apc, .. }) = next else { return ran };
             ran = true;
             apc();
         }

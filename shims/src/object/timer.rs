@@ -17,7 +17,7 @@ pub(crate) struct Timer {
     routine: Mutex<Option<Arc<Call>>>,
 }
 
-/// A routine and its thread, until the timer is set again or cancelled.
+/// A routine and its thread, until the timer is set again or cancelled. Its address is the owner of what it has queued.
 struct Call {
     apcs: Arc<Apcs>,
     routine: Routine,
@@ -71,25 +71,31 @@ impl Timer {
     }
 
     fn go_off(&self) {
-        // Queued under the lock, with the only strong reference in the timer, so that it does not run if cancelled afterwards.
+        // Queued under the lock, with the only strong reference in the timer, so that it does not begin after it was cancelled.
         if let Some(call) = &*self.routine.lock()
             && !std::mem::replace(&mut *call.is_queued.lock(), true)
         {
             let (waiting, time) = (Arc::downgrade(call), now());
-            call.apcs.queue(Box::new(move || {
-                // Gone if the timer was set again or cancelled meanwhile.
-                if let Some(call) = waiting.upgrade() {
-                    *call.is_queued.lock() = false;
-                    (call.routine)(time);
-                }
-            }));
+            call.apcs.queue_of(
+                Arc::as_ptr(call).addr(),
+                Box::new(move || {
+                    // Gone if the timer was set again or cancelled meanwhile.
+                    if let Some(call) = waiting.upgrade() {
+                        *call.is_queued.lock() = false;
+                        (call.routine)(time);
+                    }
+                }),
+            );
         }
         self.signal.set();
     }
 
-    /// Cancels the timer. Its state stays as it is.
+    /// Cancels the timer, and what it has queued. Its state stays as it is.
     pub(crate) fn cancel(&self) {
         self.ticker.cancel();
-        drop(self.routine.lock().take());
+        let call = self.routine.lock().take();
+        if let Some(call) = call {
+            call.apcs.remove(Arc::as_ptr(&call).addr());
+        }
     }
 }

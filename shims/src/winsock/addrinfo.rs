@@ -4,6 +4,7 @@ use super::system::Plain;
 use libc::{EAI_MEMORY, addrinfo, c_char, c_int};
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
+use std::slice;
 
 /// A list of the C library's, which may be empty.
 pub(super) struct List(*mut addrinfo);
@@ -53,6 +54,31 @@ impl List {
         }
         // SAFETY: the place of the list itself, or within its last entry.
         unsafe { end.write(other.into_raw()) };
+    }
+
+    /// Leaves each address once, with the type and protocol that were asked for. The C library lists it for each type of socket.
+    pub(super) fn unify(&mut self, kind: c_int, protocol: c_int) {
+        let mut seen = Vec::new();
+        let mut place = &raw mut self.0;
+        loop {
+            // SAFETY: the place of the list itself, or within an entry of it.
+            let entry = unsafe { place.read() };
+            // SAFETY: NULL, or an entry of the list, which is this one's alone.
+            let Some(found) = (unsafe { entry.as_mut() }) else { return };
+            // SAFETY: an address has its length.
+            let address = unsafe { slice::from_raw_parts(found.ai_addr.cast(), found.ai_addrlen as usize) };
+            let address: Vec<u8> = address.to_vec();
+            if seen.contains(&address) {
+                let next = std::mem::replace(&mut found.ai_next, null_mut());
+                // SAFETY: the place of the list itself, or within an entry of it.
+                unsafe { place.write(next) };
+                drop(List(entry));
+            } else {
+                seen.push(address);
+                (found.ai_socktype, found.ai_protocol) = (kind, protocol);
+                place = &raw mut found.ai_next;
+            }
+        }
     }
 
     /// Sets the canonical name, which the first entry has.

@@ -41,7 +41,12 @@ struct State {
     /// The state when the program was last told.
     seen: String,
     pending: Vec<Pending>,
+    /// Called at the next change, once.
+    notice: Option<Notice>,
 }
+
+/// What is called at a change.
+pub(super) type Notice = Box<dyn FnOnce() + Send>;
 
 /// A request, and the routine to call at its end.
 struct Pending {
@@ -63,7 +68,7 @@ impl Changes {
     /// Starts to watch `subject`.
     pub(super) fn of(subject: Box<dyn Subject>) -> Arc<Changes> {
         let seen = subject.look();
-        Arc::new(Changes { subject, state: Mutex::new(State { seen, pending: Vec::new() }) })
+        Arc::new(Changes { subject, state: Mutex::new(State { seen, pending: Vec::new(), notice: None }) })
     }
 
     /// The descriptor to watch.
@@ -91,14 +96,20 @@ impl Changes {
         self.ready();
         Ok(())
     }
+
+    /// Has `notice` called at the next change, in place of an earlier one.
+    pub(super) fn tell_once(&self, notice: Notice) {
+        self.state.lock().notice = Some(notice);
+        self.ready();
+    }
 }
 
 impl Source for Changes {
     fn ready(&self) {
         self.subject.drain();
-        let changed = {
+        let (changed, notice) = {
             let mut state = self.state.lock();
-            if state.pending.is_empty() {
+            if state.pending.is_empty() && state.notice.is_none() {
                 return;
             }
             let now = self.subject.look();
@@ -106,8 +117,11 @@ impl Source for Changes {
                 return;
             }
             state.seen = now;
-            std::mem::take(&mut state.pending)
+            (std::mem::take(&mut state.pending), state.notice.take())
         };
+        if let Some(notice) = notice {
+            notice();
+        }
         changed.into_iter().for_each(|pending| pending.complete(STATUS_SUCCESS));
     }
 }
@@ -136,21 +150,33 @@ pub(super) struct Addresses {
 
 impl Addresses {
     pub(super) fn of(family: i32) -> io::Result<Addresses> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: takes no pointer.
-        let netlink = own(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
-        let mut groups = libc::sockaddr_nl::zeroed();
-        groups.nl_family = libc::AF_NETLINK as _;
         let of_addresses =
             if family == libc::AF_INET { libc::RTMGRP_IPV4_IFADDR } else { libc::RTMGRP_IPV6_IFADDR };
-        groups.nl_groups = (of_addresses | libc::RTMGRP_LINK) as u32;
-        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-        // SAFETY: the address has that size.
-        match unsafe { libc::bind(netlink.as_raw_fd(), (&raw const groups).cast(), size) } {
-            0 => Ok(Addresses { family, netlink }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Addresses { family, netlink: netlink(of_addresses | libc::RTMGRP_LINK)? })
     }
+}
+
+/// A socket to which the kernel tells changes of these kinds.
+pub(super) fn netlink(kinds: i32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes no pointer.
+    let netlink = own(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    let mut groups = libc::sockaddr_nl::zeroed();
+    groups.nl_family = libc::AF_NETLINK as _;
+    groups.nl_groups = kinds as u32;
+    let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+    // SAFETY: the address has that size.
+    match unsafe { libc::bind(netlink.as_raw_fd(), (&raw const groups).cast(), size) } {
+        0 => Ok(netlink),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes all that the kernel has told. What it was is ignored, also what was lost.
+pub(super) fn drain_netlink(netlink: &OwnedFd) {
+    let mut message = [0u8; 8192];
+    // SAFETY: the buffer has that size.
+    while unsafe { libc::recv(netlink.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0) } > 0 {}
 }
 
 impl Subject for Addresses {
@@ -159,11 +185,7 @@ impl Subject for Addresses {
     }
 
     fn drain(&self) {
-        let mut message = [0u8; 8192];
-        // The messages are ignored, lost ones included. SAFETY: the buffer has that size.
-        while unsafe { libc::recv(self.netlink.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0) }
-            > 0
-        {}
+        drain_netlink(&self.netlink);
     }
 
     fn look(&self) -> String {

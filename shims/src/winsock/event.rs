@@ -5,7 +5,7 @@ pub use super::table::selection::NetworkEvents;
 use super::system;
 use super::table::{self, Known, OURS_NOT_TO_WAIT, selection};
 use super::{SOCKET_ERROR, Socket, outcome};
-use crate::arguments::Out;
+use crate::arguments::InOut;
 use crate::boundary::guard;
 use crate::error::*;
 use crate::io::signal::Signal;
@@ -57,20 +57,22 @@ pub(super) fn inherit(listener: RawFd, connection: RawFd) -> Result<(), u32> {
     }
 }
 
-/// `WSAEnumNetworkEvents`: the events since the last call; resets the event, if one is given.
+/// `WSAEnumNetworkEvents`: the events since the last call; resets the event, if one is given. Errors of events that have not occurred
+/// are left alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WSAEnumNetworkEvents(
     socket: Socket,
     handle: RawHandle,
-    events: Out<'_, NetworkEvents>,
+    events: InOut<'_, NetworkEvents>,
 ) -> i32 {
     let take = || {
         let socket = table::get(table::descriptor(socket)?)?;
-        let events = events.required(WSAEFAULT)?;
+        let mut told = events.read().ok_or(WSAEFAULT)?;
         let signal = if handle == RawHandle::NULL { None } else { Some(event(handle)?) };
-        let record = socket.existing_driver().and_then(|driver| driver.selected.take(signal.as_deref()));
-        let record = record.unwrap_or_default();
-        events.put(record);
+        let record = socket.driver()?.selected.take(signal.as_deref());
+        told.events = record.events;
+        record.kinds().for_each(|(kind, error)| told.errors[kind] = error);
+        events.put(told);
         Ok(())
     };
     guard(SOCKET_ERROR, || outcome(take()))

@@ -3,8 +3,9 @@
 use super::address::{read_sockaddr, sockaddr_size, write_sockaddr};
 use super::catalogue::Guid;
 use super::completion_routine::{self, Call, CompletionRoutine};
-use super::routing::{local_address_for, local_addresses};
+use super::routing::{Interface, interfaces, local_address_for, local_addresses};
 use super::system::{self, Plain, int_option, poll, set_option};
+use super::table::selection::FD_ADDRESS_LIST_CHANGE;
 use super::table::{self, Known, OURS_NOT_TO_WAIT};
 use super::{SOCKET_ERROR, Socket, outcome, wsa_error};
 use crate::arguments::{InOut, Out};
@@ -12,9 +13,11 @@ use crate::boundary::guard;
 use crate::error::*;
 use crate::io::Overlapped;
 use crate::io::sys::Deadline;
-use libc::sockaddr;
+use libc::{in_addr, sockaddr, sockaddr_in};
 use std::ffi::c_void;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// `SIO_ROUTING_INTERFACE_QUERY`.
 pub const SIO_ROUTING_INTERFACE_QUERY: u32 = 0xC800_0014;
@@ -26,6 +29,12 @@ pub const SIO_GET_EXTENSION_FUNCTION_POINTER: u32 = 0xC800_0006;
 pub const SIO_KEEPALIVE_VALS: u32 = 0x9800_0004;
 /// `SIO_UDP_CONNRESET`.
 pub const SIO_UDP_CONNRESET: u32 = 0x9800_000C;
+/// `SIO_UDP_NETRESET`.
+pub const SIO_UDP_NETRESET: u32 = 0x9800_000F;
+/// `SIO_LOOPBACK_FAST_PATH`.
+pub const SIO_LOOPBACK_FAST_PATH: u32 = 0x9800_0010;
+/// `SIO_GET_INTERFACE_LIST`.
+pub const SIO_GET_INTERFACE_LIST: u32 = 0x4004_747F;
 /// `SIO_ADDRESS_LIST_CHANGE`.
 pub const SIO_ADDRESS_LIST_CHANGE: u32 = 0x2800_0017;
 /// `SIO_BASE_HANDLE`.
@@ -113,11 +122,70 @@ fn list_addresses(family: i32, buffers: &Buffers, returned: &mut u32) -> Result<
     Ok(())
 }
 
+/// `sockaddr_gen`, which has room for an IPv6 address of an earlier form.
+#[repr(C)]
+struct GenericAddress {
+    address: sockaddr_in,
+    rest: [u8; 8],
+}
+
+impl GenericAddress {
+    fn new(ip: Ipv4Addr) -> GenericAddress {
+        let sin_addr = in_addr { s_addr: u32::from(ip).to_be() };
+        let (sin_family, sin_port, sin_zero) = (libc::AF_INET as _, 0, [0; 8]);
+        GenericAddress { address: sockaddr_in { sin_family, sin_port, sin_addr, sin_zero }, rest: [0; 8] }
+    }
+}
+
+/// `INTERFACE_INFO`.
+#[repr(C)]
+struct InterfaceInfo {
+    flags: u32,
+    address: GenericAddress,
+    broadcast: GenericAddress,
+    mask: GenericAddress,
+}
+
+const _: () = assert!(size_of::<InterfaceInfo>() == 76);
+
+impl InterfaceInfo {
+    /// `None` for what has no IPv4 address.
+    fn of(interface: &Interface) -> Option<InterfaceInfo> {
+        const TOLD: libc::c_int = libc::IFF_UP
+            | libc::IFF_BROADCAST
+            | libc::IFF_LOOPBACK
+            | libc::IFF_POINTOPOINT
+            | libc::IFF_MULTICAST;
+        let (Some(IpAddr::V4(address)), Some(IpAddr::V4(mask))) =
+            (interface.address.map(|address| address.ip()), interface.mask.map(|mask| mask.ip()))
+        else {
+            return None;
+        };
+        let [address, broadcast, mask] = [address, address | !mask, mask].map(GenericAddress::new);
+        Some(InterfaceInfo { flags: interface.flags & TOLD as u32, address, broadcast, mask })
+    }
+}
+
+/// `SIO_GET_INTERFACE_LIST`: an `INTERFACE_INFO` for each IPv4 address.
+fn list_interfaces(buffers: &Buffers, returned: &mut u32) -> Result<(), u32> {
+    let interfaces = interfaces().map_err(|error| wsa_error(&error))?;
+    let found: Vec<InterfaceInfo> = interfaces.iter().filter_map(InterfaceInfo::of).collect();
+    let needed = size_of_val(&found[..]);
+    *returned = needed as u32;
+    buffers.require(needed)?;
+    for (i, info) in found.into_iter().enumerate() {
+        // SAFETY: within the output, which has all that is needed.
+        unsafe { buffers.output.cast::<InterfaceInfo>().wrapping_add(i).write_unaligned(info) };
+    }
+    Ok(())
+}
+
 /// Executes a control code, except those that wait.
 fn control(socket: &Known, code: u32, buffers: &Buffers, count: &mut u32) -> Result<(), u32> {
     match code {
         SIO_ROUTING_INTERFACE_QUERY => query_route(buffers, count),
         SIO_ADDRESS_LIST_QUERY => list_addresses(socket.family, buffers, count),
+        SIO_GET_INTERFACE_LIST if socket.family == libc::AF_INET => list_interfaces(buffers, count),
         SIO_GET_EXTENSION_FUNCTION_POINTER => {
             let id = buffers.read::<Guid>()?;
             buffers.require(size_of::<usize>())?;
@@ -129,8 +197,10 @@ fn control(socket: &Known, code: u32, buffers: &Buffers, count: &mut u32) -> Res
             *count = buffers.put(socket.fd as Socket)?;
             Ok(())
         }
-        // The behaviour that it disables does not occur here: an unconnected socket does not get errors of undelivered datagrams.
-        SIO_UDP_CONNRESET => Ok(()),
+        // The behaviour that they disable does not occur here: an unconnected socket does not get errors of undelivered datagrams.
+        SIO_UDP_CONNRESET | SIO_UDP_NETRESET => Ok(()),
+        // There is no slower path.
+        SIO_LOOPBACK_FAST_PATH => buffers.read::<u32>().map(drop),
         SIO_KEEPALIVE_VALS => keep_alive(socket.fd, buffers.read()?),
         _ if FIONBIO.contains(&code) => plain(socket, code, &mut buffers.read()?),
         _ if is_plain(code) => {
@@ -261,6 +331,12 @@ pub unsafe extern "C" fn ndw_WSAIoctl(
             let (file, changes) = (socket.file()?, socket.addresses()?);
             if overlapped.is_null() {
                 if !socket.is_marked(OURS_NOT_TO_WAIT) && !system::is_blocking(socket.fd) {
+                    let driver = Arc::downgrade(socket.driver()?);
+                    changes.tell_once(Box::new(move || {
+                        if let Some(driver) = driver.upgrade() {
+                            driver.selected.occurred(FD_ADDRESS_LIST_CHANGE);
+                        }
+                    }));
                     return Err(WSAEWOULDBLOCK);
                 }
                 return super::changes::wait(file, changes);
@@ -288,4 +364,4 @@ pub unsafe extern "C" fn ndw_WSAIoctl(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -19,6 +19,7 @@ mod errors;
 pub mod event;
 pub mod extension;
 mod interface;
+pub mod interface_change;
 pub mod interface_name;
 pub mod interface_table;
 pub mod ioctl;

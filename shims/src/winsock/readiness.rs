@@ -67,7 +67,27 @@ fn is_idle(revents: i16, fd: RawFd) -> bool {
     let ended = || poll(fd, libc::POLLRDHUP, Deadline::Now).is_ok_and(|now| now & libc::POLLRDHUP != 0);
     revents & (libc::POLLHUP | libc::POLLIN | libc::POLLERR) == libc::POLLHUP
         && !table::is_marked(fd, CONNECTING | CONNECT_FAILED)
+        && int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM)
         && !ended()
+}
+
+/// Polls until there is something that Windows would tell, or a socket is closed.
+fn poll_until_told(entries: &mut [pollfd], calls: &[Call], deadline: Deadline) -> Result<(), c_int> {
+    loop {
+        poll_all(entries, deadline)?;
+        let mut idle: SmallVec<[RawFd; 16]> = SmallVec::new();
+        for entry in entries.iter_mut().filter(|entry| is_idle(entry.revents, entry.fd)) {
+            entry.revents = 0;
+            idle.push(entry.fd);
+        }
+        let told = entries.iter().any(|entry| entry.revents != 0) || calls.iter().any(Call::is_over);
+        if idle.is_empty() || told || deadline.passed() {
+            return Ok(());
+        }
+        let watched = |entry: &&pollfd| !idle.contains(&entry.fd);
+        let mut others: SmallVec<[pollfd; 16]> = entries.iter().filter(watched).copied().collect();
+        poll_all(&mut others, deadline.min(Deadline::after(SLICE)))?;
+    }
 }
 
 /// The longest sleep while there are unconnected sockets, which cannot be watched.
@@ -300,14 +320,14 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
         // The end of the peer's output, which Windows tells whether it is asked for or not.
         let asked: SmallVec<[i16; 16]> = entries.iter().map(|entry| entry.events).collect();
         entries.iter_mut().for_each(|entry| entry.events |= libc::POLLRDHUP);
-        let polled = poll_all(entries, deadline);
+        let polled = poll_until_told(entries, &calls, deadline);
         for (entry, asked) in entries.iter_mut().zip(asked) {
             if entry.revents & libc::POLLRDHUP != 0 {
                 entry.revents = (entry.revents | libc::POLLHUP) & (asked | !libc::POLLRDHUP);
             }
         }
         match polled {
-            Ok(_) => {
+            Ok(()) => {
                 for (entry, _) in entries.iter_mut().zip(&calls).filter(|(_, call)| call.is_over()) {
                     entry.revents = libc::POLLNVAL;
                 }

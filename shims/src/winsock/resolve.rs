@@ -60,7 +60,7 @@ pub(super) fn not_started() -> c_int {
     WSANOTINITIALISED as c_int
 }
 
-/// `getaddrinfo`, or the error of it.
+/// `getaddrinfo`, or the error of it. As on Windows, each address is there once, with the type and protocol of the hints.
 pub(super) fn addresses(
     node: Text<'_, u8>,
     service: Text<'_, u8>,
@@ -68,14 +68,19 @@ pub(super) fn addresses(
 ) -> Result<List, c_int> {
     let number = hints.is_some_and(|hints| hints.ai_flags & libc::AI_NUMERICHOST != 0);
     let (node, service) = (node.c_str(), service.as_ptr().cast());
-    match node {
+    let found = match node {
         // SAFETY: `service` is NULL or terminated, by the promise of its type.
         Some(node) if !number && own_name::is_own(node.to_bytes()) => unsafe {
             own_name::look_up(service, hints)
         },
         // SAFETY: `service` is NULL or terminated, by the promise of its type.
         _ => unsafe { List::look_up(node, service, hints.as_ref()) },
-    }
+    };
+    let (kind, protocol) = hints.map_or((0, 0), |hints| (hints.ai_socktype, hints.ai_protocol));
+    found.map(|mut list| {
+        list.unify(kind, protocol);
+        list
+    })
 }
 
 /// `getaddrinfo`.

@@ -8,8 +8,9 @@ use super::catalogue::{ProtocolInfo, ProtocolInfoA};
 use super::event;
 use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, retry};
-use super::table::selection::{FD_ACCEPT, enable, goes_on_connecting};
-use super::table::{self, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT};
+use super::table::overlapped::Direction;
+use super::table::selection::{FD_ACCEPT, FD_CONNECT, FD_WRITE, enable, goes_on_connecting};
+use super::table::{self, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
 use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
 use crate::arguments::{In, InOut};
 use crate::boundary::guard;
@@ -79,6 +80,11 @@ fn make(asked: [c_int; 3]) -> Result<RawFd, (c_int, u32)> {
     if family == libc::AF_INET6 {
         // Cannot fail: every socket of the family has the option.
         let _ = system::set_option::<c_int>(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1);
+    }
+    if kind & !MODES == libc::SOCK_DGRAM
+        && let Ok(socket) = table::get(fd)
+    {
+        socket.mark(UNBOUND);
     }
     Ok(fd)
 }
@@ -378,7 +384,10 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
             return if result == 0 { 0 } else { fail(result) };
         }
         match (result, table::get(fd)) {
-            (0, Ok(socket)) => socket.became_connected(fd),
+            (0, Ok(socket)) => {
+                socket.became_connected(fd);
+                enable(fd, FD_CONNECT | FD_WRITE);
+            }
             (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),
             _ => {}
         }
@@ -469,20 +478,27 @@ pub unsafe extern "C" fn ndw_getpeername(
     guard(SOCKET_ERROR, || unsafe { name(fd, address, length, libc::getpeername) })
 }
 
-/// What of a `shutdown` is due at once: output ends after the overlapped requests that are pending.
-fn without_pending_output(fd: RawFd, how: c_int) -> Option<c_int> {
-    let ends_output = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
-    let socket = table::known(fd).filter(|socket| socket.stream && ends_output);
-    let waits =
-        socket.is_some_and(|socket| socket.existing_driver().is_some_and(|driver| driver.shut_down()));
-    match how {
-        libc::SHUT_WR if waits => None,
-        libc::SHUT_RDWR if waits => Some(libc::SHUT_RD),
-        _ => Some(how),
+/// What of a `shutdown` is due at once: each direction ends after the overlapped requests that pend there.
+fn due_at_once(fd: RawFd, how: c_int) -> Option<c_int> {
+    let socket = table::known(fd).filter(|socket| socket.stream);
+    let Some(driver) = socket.as_ref().and_then(|socket| socket.existing_driver()) else { return Some(how) };
+    let (input, output) = match how {
+        libc::SHUT_RD => (true, false),
+        libc::SHUT_WR => (false, true),
+        libc::SHUT_RDWR => (true, true),
+        _ => return Some(how),
+    };
+    let input = input && !driver.shut_down(Direction::In);
+    let output = output && !driver.shut_down(Direction::Out);
+    match (input, output) {
+        (true, true) => Some(libc::SHUT_RDWR),
+        (true, false) => Some(libc::SHUT_RD),
+        (false, true) => Some(libc::SHUT_WR),
+        (false, false) => None,
     }
 }
 
-/// `shutdown`. Output ends when the overlapped requests that are pending have completed.
+/// `shutdown`. A direction ends when the overlapped requests that pend there have completed; no more are begun.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
@@ -491,13 +507,16 @@ pub extern "C" fn ndw_shutdown(fd: c_int, how: c_int) -> c_int {
         if stream && !has_peer(fd) {
             return fail(libc::ENOTCONN);
         }
-        let Some(at_once) = without_pending_output(fd, how) else { return 0 };
-        // SAFETY: takes no pointer.
-        match checked(unsafe { libc::shutdown(fd, at_once) }) {
+        let done = match due_at_once(fd, how) {
+            // SAFETY: takes no pointer.
+            Some(at_once) => checked(unsafe { libc::shutdown(fd, at_once) }),
+            None => Ok(()),
+        };
+        match done {
             // A socket for datagrams need not be connected; the kernel has done it all the same.
             Err(libc::ENOTCONN) if !stream => {}
             Err(errno) => return fail(errno),
-            Ok(_) => {}
+            Ok(()) => {}
         }
         if how != libc::SHUT_WR
             && let Ok(socket) = table::get(fd)

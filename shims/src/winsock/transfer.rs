@@ -4,11 +4,11 @@ pub mod receiving;
 pub mod sending;
 
 use super::completion_routine::{Call, CompletionRoutine};
-use super::socket::descriptor_or_none;
+use super::socket::{descriptor_or_none, is_bound};
 use super::system::int_option;
 use super::table::overlapped::{Direction, Operation};
-use super::table::selection::{FD_READ, bytes_waiting, enable};
-use super::table::{self, RECEIVING_SHUT, descriptor};
+use super::table::selection::{FD_READ, enable};
+use super::table::{self, RECEIVING_SHUT, UNBOUND, descriptor};
 use super::wire::{self, Piece, Pieces, WsaBuf};
 use super::{SOCKET_ERROR, Socket, failed, system};
 use crate::arguments::Out;
@@ -36,6 +36,26 @@ fn failure(fd: RawFd, errno: c_int, flags: c_int) -> (c_int, u32) {
         libc::EAGAIN if flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) => (errno, WSAETIMEDOUT),
         _ => (errno, errno_to_wsa(errno)),
     }
+}
+
+/// Why nothing can be received on a socket. On Linux an unbound one would wait for ever.
+fn refusal(fd: RawFd) -> Option<(c_int, u32)> {
+    if !table::is_marked(fd, UNBOUND | RECEIVING_SHUT) {
+        return None;
+    }
+    // Unless the descriptor has another socket now.
+    let socket = table::get(fd).ok()?;
+    if socket.is_marked(RECEIVING_SHUT) {
+        return Some((libc::ESHUTDOWN, WSAESHUTDOWN));
+    }
+    if !socket.is_marked(UNBOUND) {
+        return None;
+    }
+    if is_bound(fd) {
+        socket.unmark(UNBOUND);
+        return None;
+    }
+    Some((libc::EINVAL, WSAEINVAL))
 }
 
 /// As many of the pieces as one call takes: a message must be sent by one call, a stream need not.
@@ -131,9 +151,11 @@ impl Request<'_> {
             let call = self.routine.map(Call::of);
             let socket = table::usual(self.socket)?;
             let (driver, operation) = (socket.driver()?, operation(socket.stream));
-            if direction == Direction::In && socket.is_marked(RECEIVING_SHUT) && bytes_waiting(socket.fd) == 0
+            if direction == Direction::In
+                && socket.is_marked(UNBOUND | RECEIVING_SHUT)
+                && let Some((_, code)) = refusal(socket.fd)
             {
-                return Err(WSAESHUTDOWN);
+                return Err(code);
             }
             // SAFETY: the OVERLAPPED, and all that the operation points to, stay until the request has completed, as the caller
             // promises.

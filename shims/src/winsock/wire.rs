@@ -87,7 +87,7 @@ fn retry_in_time(fd: RawFd, option: c_int, mut call: impl FnMut() -> isize) -> R
 }
 
 /// The deadline of a call that begins now, by the socket's `option`.
-fn limit(fd: RawFd, option: c_int) -> Deadline {
+pub(super) fn limit(fd: RawFd, option: c_int) -> Deadline {
     let Ok(time) = system::option::<libc::timeval>(fd, libc::SOL_SOCKET, option) else {
         return Deadline::Never;
     };
@@ -178,6 +178,12 @@ impl WsaMsg {
         self.control.length = if self.control.data.is_null() { 0 } else { received.control_length as u32 };
         self.flags = (received.flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC)) as u32;
         self
+    }
+
+    /// Whether something of what was received had no room. Who has no room at all for control data does not want them.
+    pub(super) fn is_short_for(&self, received: &Received) -> bool {
+        let control = if self.control.length == 0 { 0 } else { libc::MSG_CTRUNC };
+        received.flags & (libc::MSG_TRUNC | control) != 0
     }
 }
 

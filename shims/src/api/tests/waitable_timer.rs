@@ -1,7 +1,7 @@
 //! Waitable timers.
 
 use super::*;
-use crate::api::thread::ndw_SleepEx;
+use crate::api::thread::{ndw_GetCurrentThread, ndw_QueueUserAPC, ndw_SleepEx};
 use crate::api::waitable_timer::*;
 use crate::arguments::{In, Text};
 use crate::time::system_time;
@@ -104,13 +104,34 @@ fn the_routine_runs_on_the_thread_that_set_the_timer_in_an_alertable_wait() {
         assert_eq!(ndw_SleepEx(INFINITE, 1), WAIT_IO_COMPLETION);
         let calls = CALLS.take();
         assert!(matches!(calls[..], [(7, time)] if time >= begun && time <= now()), "{calls:?}");
-        // One that is cancelled before it could run does not.
+    }
+    close(timer);
+}
+
+#[test]
+fn what_a_timer_has_queued_goes_when_it_is_cancelled_or_set_again() {
+    let (timer, due) = (timer(true), -MILLISECOND);
+    let argument = std::ptr::without_provenance_mut(8);
+    // SAFETY: a routine that is safe anywhere.
+    let set_and_wait = || unsafe {
         assert_eq!(ndw_SetWaitableTimerEx(timer, (&due).into(), 0, Some(routine), argument, null(), 0), 1);
         assert_eq!(wait(timer, LONG), 0);
-        assert_eq!(ndw_CancelWaitableTimer(timer), 1);
-        ndw_SleepEx(20, 1);
-        assert!(CALLS.take().is_empty());
+    };
+    set_and_wait();
+    assert_eq!(ndw_CancelWaitableTimer(timer), 1);
+    assert_eq!((ndw_SleepEx(0, 1), ndw_SleepEx(20, 1)), (0, 0));
+    // Calls of others stay, and come in their order.
+    set_and_wait();
+    extern "C" fn other(data: usize) {
+        CALLS.with_borrow_mut(|calls| calls.push((data, 0)));
     }
+    // SAFETY: a routine that is safe anywhere.
+    let queue = |data| assert_eq!(unsafe { ndw_QueueUserAPC(Some(other), ndw_GetCurrentThread(), data) }, 1);
+    [1, 2].into_iter().for_each(queue);
+    assert_eq!(set(timer, -HOUR, 0), 0);
+    assert_eq!(ndw_SleepEx(INFINITE, 1), WAIT_IO_COMPLETION);
+    assert_eq!(CALLS.take(), [(1, 0), (2, 0)]);
+    assert_eq!(ndw_SleepEx(20, 1), 0);
     close(timer);
 }
 

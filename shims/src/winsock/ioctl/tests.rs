@@ -81,14 +81,35 @@ fn the_list_of_addresses_points_into_its_buffer() {
     assert_eq!(close(socket), 0);
 }
 
+#[test]
+fn interfaces_are_listed_with_their_masks_and_flags() {
+    let socket = new_socket(libc::SOCK_DGRAM);
+    let (result, needed) = ioctl(socket, SIO_GET_INTERFACE_LIST, &[], &mut []);
+    assert_eq!((result, last_error(), needed % 76), (-1, WSAEFAULT, 0));
+    let mut list = vec![0u8; needed as usize + 5];
+    assert_eq!(ioctl(socket, SIO_GET_INTERFACE_LIST, &[], &mut list), (0, needed));
+    let loopback = list.chunks_exact(76).find(|info| info[4 + 4..][..4] == [127, 0, 0, 1]).unwrap();
+    let (flags, addresses) = loopback.split_at(4);
+    let flags = i32::from_ne_bytes(flags.try_into().unwrap());
+    let wanted = libc::IFF_UP | libc::IFF_LOOPBACK;
+    assert_eq!(flags & (wanted | libc::IFF_POINTOPOINT | libc::IFF_RUNNING), wanted);
+    let ips = addresses.chunks(24).map(|address| (&address[..4], &address[4..8], &address[8..]));
+    let family = [libc::AF_INET as u8, 0, 0, 0];
+    for ((kind, ip, rest), expected) in ips.zip([[127, 0, 0, 1], [127, 255, 255, 255], [255, 0, 0, 0]]) {
+        assert_eq!((kind, ip, rest), (&family[..], &expected[..], &[0; 16][..]));
+    }
+    assert_eq!(ioctl(socket, SIO_LOOPBACK_FAST_PATH, &[1, 0, 0, 0], &mut []), (0, 0));
+    assert_eq!(close(socket), 0);
+}
+
 /// Puts the calling thread, and those that it starts, in a network of its own, where nothing is up. That takes rights which not everybody has.
-fn leave_the_network() -> bool {
+pub(in crate::winsock) fn leave_the_network() -> bool {
     // SAFETY: takes no pointer.
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
 /// Brings the loopback interface of the thread's network up or down, and with it its address.
-fn loopback(up: bool) {
+pub(in crate::winsock) fn loopback(up: bool) {
     // SAFETY: plain data, for which zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as _;
@@ -173,6 +194,40 @@ fn waits_for_a_change_of_addresses() {
     assert_eq!(next(u32::MAX), (0, &raw const overlapped[1], 9));
     assert_eq!(last_error(), ERROR_OPERATION_ABORTED);
     assert_eq!(close_handle(port), 1);
+}
+
+#[test]
+fn a_change_of_addresses_is_an_event_of_who_has_asked_for_it() {
+    // All threads of the process that look at addresses are to see the same network.
+    crate::alone::run("winsock::ioctl::tests::hears_of_a_change_of_addresses");
+}
+
+#[test]
+#[ignore = "is in another network; the test above runs it"]
+fn hears_of_a_change_of_addresses() {
+    use crate::api::event::{ndw_CreateEventW, ndw_ResetEvent};
+    use crate::api::wait::ndw_WaitForSingleObject;
+    use crate::winsock::event::{NetworkEvents, ndw_WSAEnumNetworkEvents, ndw_WSAEventSelect};
+    if !leave_the_network() {
+        return;
+    }
+    let socket = new_socket(libc::SOCK_STREAM);
+    let event = ndw_CreateEventW(null(), 1, 0, Text::NULL);
+    assert_eq!(ndw_WSAEventSelect(socket, event, FD_ADDRESS_LIST_CHANGE), 0);
+    for up in [true, false] {
+        // Asked for anew each time.
+        assert_eq!(ioctl(socket, SIO_ADDRESS_LIST_CHANGE, &[], &mut []), (-1, 0));
+        assert_eq!((last_error(), ndw_WaitForSingleObject(event, 0)), (WSAEWOULDBLOCK, WAIT_TIMEOUT));
+        loopback(up);
+        assert_eq!(ndw_WaitForSingleObject(event, u32::MAX), 0);
+        let mut events = NetworkEvents { events: 0, errors: [77; 10] };
+        assert_eq!(ndw_WSAEnumNetworkEvents(socket, event, (&mut events).into()), 0);
+        assert_eq!((events.events, events.errors[9], events.errors[0]), (FD_ADDRESS_LIST_CHANGE, 0, 77));
+        assert_eq!(ndw_ResetEvent(event), 1);
+    }
+    loopback(true);
+    assert_eq!(ndw_WaitForSingleObject(event, 100), WAIT_TIMEOUT, "not asked for");
+    assert_eq!(close(socket), 0);
 }
 
 #[test]

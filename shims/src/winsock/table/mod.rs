@@ -58,6 +58,12 @@ pub(in crate::winsock) const RESET: u32 = 64;
 /// It is being closed.
 pub(in crate::winsock) const GONE: u32 = 128;
 
+/// It is connected by a call for this socket, and was not accepted.
+pub(in crate::winsock) const CONNECTED_ITSELF: u32 = 256;
+
+/// A socket for datagrams that had no local address when that was last looked at.
+pub(in crate::winsock) const UNBOUND: u32 = 512;
+
 /// The kernel's longest tick, in milliseconds.
 const LONGEST_TICK: u32 = 10;
 
@@ -237,8 +243,14 @@ impl Known {
         if rounded.checked_sub(set).is_some_and(is_of) { set } else { rounded }
     }
 
-    /// The descriptor has another socket now, or this one is connected.
+    /// This socket is connected.
     pub(in crate::winsock) fn became_connected(&self, fd: RawFd) {
+        self.was_accepted(fd);
+        self.mark(CONNECTED_ITSELF);
+    }
+
+    /// The descriptor has a socket now that a listener has accepted.
+    pub(in crate::winsock) fn was_accepted(&self, fd: RawFd) {
         self.became_another(fd);
         *self.connected.lock() = Some(Instant::now());
     }
@@ -248,7 +260,7 @@ impl Known {
         if let Ok(inode) = inode_of(fd) {
             self.inode.store(inode, Ordering::Release);
         }
-        self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT | RESET);
+        self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT | RESET | CONNECTED_ITSELF);
         *self.connected.lock() = None;
         *self.accepted_by.lock() = Weak::new();
     }

@@ -3,7 +3,7 @@
 //! Each event is recorded once, and again only after its re-enabling call (for `FD_READ` a receive). Readiness is checked
 //! whenever the kernel reports a change, and after each such call.
 
-use super::{CONNECT_FAILED, CONNECTING, Known, known};
+use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, known};
 use crate::error::*;
 use crate::io::signal::Signal;
 use crate::io::sys::Deadline;
@@ -26,6 +26,8 @@ pub const FD_ACCEPT: i32 = 8;
 pub const FD_CONNECT: i32 = 16;
 /// `FD_CLOSE`.
 pub const FD_CLOSE: i32 = 32;
+/// `FD_ADDRESS_LIST_CHANGE`.
+pub const FD_ADDRESS_LIST_CHANGE: i32 = 512;
 
 /// `FD_MAX_EVENTS`.
 const KINDS: usize = 10;
@@ -44,25 +46,48 @@ pub struct NetworkEvents {
     pub errors: [i32; KINDS],
 }
 
-/// The number of sockets with selected events. Usually 0, and then calls check nothing else.
+impl NetworkEvents {
+    /// The kinds of events that have occurred, with their errors.
+    pub(in crate::winsock) fn kinds(&self) -> impl Iterator<Item = (usize, i32)> {
+        let kinds = self.errors.into_iter().enumerate();
+        kinds.filter(|(kind, _)| self.events & 1 << kind != 0)
+    }
+
+    /// Adds some events of others.
+    fn add(&mut self, events: i32, others: &NetworkEvents) {
+        let added = NetworkEvents { events, ..*others };
+        added.kinds().for_each(|(kind, error)| self.errors[kind] = error);
+        self.events |= events;
+    }
+}
+
+/// The number of sockets on which events have ever been selected. Usually 0, and then calls check nothing else.
 static SELECTIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// The selection of a socket.
+/// The selection of a socket, and what has occurred there.
 #[derive(Default)]
-pub(in crate::winsock) struct Selected(Mutex<Option<Selection>>);
+pub(in crate::winsock) struct Selected(Mutex<State>);
 
-struct Selection {
-    mask: i32,
-    signal: Arc<Signal>,
-    attachment: Attachment,
-    /// The network event record: what `WSAEnumNetworkEvents` returns next.
+/// As on Windows, only the selection itself is a new one with each call.
+#[derive(Default)]
+struct State {
+    selection: Option<Selection>,
+    /// It has had one.
+    counts: bool,
+    /// The network event record: what `WSAEnumNetworkEvents` returns next, as far as it is selected then.
     record: NetworkEvents,
     /// Recorded and not re-enabled.
     told: i32,
     connected: bool,
 }
 
-impl Selection {
+struct Selection {
+    mask: i32,
+    signal: Arc<Signal>,
+    attachment: Attachment,
+}
+
+impl State {
     /// The present readiness of the socket, with the error of each event.
     fn possible(&mut self, socket: &Known) -> NetworkEvents {
         let fd = socket.fd;
@@ -84,9 +109,9 @@ impl Selection {
                 let errno = int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno);
                 socket.unmark(CONNECTING);
                 socket.error.store(errno, Ordering::Relaxed);
-                now.events |= FD_CONNECT;
-                now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                 if errno != 0 {
+                    now.events = FD_CONNECT;
+                    now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                     return now;
                 }
                 socket.became_connected(fd);
@@ -94,6 +119,9 @@ impl Selection {
                 return now;
             }
             self.connected = true;
+        }
+        if socket.is_marked(CONNECTED_ITSELF) {
+            now.events |= FD_CONNECT;
         }
         let waiting = bytes_waiting(fd);
         if is(libc::POLLIN) && (waiting > 0 || !socket.stream) {
@@ -112,20 +140,25 @@ impl Selection {
         now
     }
 
+    /// Records what has become possible, and sets the event if there is something to tell.
     fn look(&mut self, socket: &Known) {
+        let Some(mask) = self.selection.as_ref().map(|selection| selection.mask) else { return };
         let possible = self.possible(socket);
-        let new = possible.events & self.mask & !self.told;
-        if new == 0 {
-            return;
-        }
+        let new = possible.events & mask & !self.told;
         self.told |= new;
-        self.record.events |= new;
-        for (kind, error) in possible.errors.iter().enumerate() {
-            if new & 1 << kind != 0 {
-                self.record.errors[kind] = *error;
-            }
+        self.record.add(new, &possible);
+        if new != 0 {
+            self.signal();
         }
-        self.signal.set();
+    }
+
+    /// Sets the event if the record has something that is selected.
+    fn signal(&self) {
+        if let Some(selection) = &self.selection
+            && self.record.events & selection.mask != 0
+        {
+            selection.signal.set();
+        }
     }
 }
 
@@ -140,58 +173,84 @@ impl Selected {
         if SELECTIONS.load(Ordering::SeqCst) == 0 {
             return;
         }
-        if let Some(selection) = &mut *self.0.lock()
+        let mut state = self.0.lock();
+        if state.selection.is_some()
             && let Some(socket) = known(fd)
         {
-            selection.look(&socket);
+            state.look(&socket);
         }
     }
 
-    /// Selects events, in place of earlier ones.
+    /// Selects events, in place of earlier ones. What was told before is not told again.
     pub(in crate::winsock) fn select(&self, file: &File, socket: &Known, signal: Arc<Signal>, mask: i32) {
         let attachment = file.attach(&signal);
-        let record = NetworkEvents::default();
-        let selection = Selection { mask, signal, attachment, record, told: 0, connected: false };
+        let selection = Selection { mask, signal, attachment };
         let former = {
-            let mut selected = self.0.lock();
-            let former = selected.take();
-            if former.is_none() {
+            let mut state = self.0.lock();
+            if !std::mem::replace(&mut state.counts, true) {
                 SELECTIONS.fetch_add(1, Ordering::SeqCst);
             }
+            let former = state.selection.replace(selection);
             // Once others find it: who takes the edge of what comes later looks again.
-            selected.insert(selection).look(socket);
+            state.look(socket);
+            state.signal();
             former
         };
-        if let Some(former) = former {
-            file.detach(&former.signal, &former.attachment);
-        }
+        detach(file, former);
     }
 
-    /// Takes the record since the last call, if events are selected; resets the event.
-    pub(in crate::winsock) fn take(&self, signal: Option<&Signal>) -> Option<NetworkEvents> {
-        let mut selection = self.0.lock();
-        let selection = selection.as_mut()?;
+    /// Takes what of the record is selected; resets the event.
+    pub(in crate::winsock) fn take(&self, signal: Option<&Signal>) -> NetworkEvents {
+        let mut state = self.0.lock();
         // Atomic with the reset, so that later events set it again.
         if let Some(signal) = signal {
             signal.reset();
         }
-        Some(std::mem::take(&mut selection.record))
+        let mask = state.selection.as_ref().map_or(0, |selection| selection.mask);
+        let told = NetworkEvents { events: state.record.events & mask, ..state.record };
+        state.record.events &= !mask;
+        told
+    }
+
+    /// Records an event that is no readiness of the socket.
+    pub(in crate::winsock) fn occurred(&self, event: i32) {
+        let mut state = self.0.lock();
+        state.record.add(event, &NetworkEvents::default());
+        state.signal();
     }
 
     /// Ends the selection.
     pub(in crate::winsock) fn clear(&self, file: &File) {
-        if let Some(former) = self.0.lock().take() {
-            file.detach(&former.signal, &former.attachment);
+        let former = self.0.lock().selection.take();
+        detach(file, former);
+    }
+
+    /// Forgets what was told: the descriptor has another socket now.
+    pub(in crate::winsock) fn renew(&self) {
+        let mut state = self.0.lock();
+        (state.record, state.told, state.connected) = (NetworkEvents::default(), 0, false);
+    }
+
+    /// The socket is gone.
+    pub(in crate::winsock) fn leave(&self, file: &File) {
+        self.clear(file);
+        if std::mem::take(&mut self.0.lock().counts) {
             SELECTIONS.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
     fn is_active(&self) -> bool {
-        self.0.lock().is_some()
+        self.0.lock().selection.is_some()
     }
 }
 
-/// Re-enables events.
+fn detach(file: &File, former: Option<Selection>) {
+    if let Some(former) = former {
+        file.detach(&former.signal, &former.attachment);
+    }
+}
+
+/// Re-enables events: the call has dealt with what was recorded of them.
 #[inline]
 pub(in crate::winsock) fn enable(fd: RawFd, events: i32) {
     if SELECTIONS.load(Ordering::SeqCst) > 0 {
@@ -203,10 +262,11 @@ pub(in crate::winsock) fn enable(fd: RawFd, events: i32) {
 fn enable_known(fd: RawFd, events: i32) {
     if let Some(socket) = known(fd)
         && let Some(driver) = socket.existing_driver()
-        && let Some(selection) = &mut *driver.selected.0.lock()
     {
-        selection.told &= !events;
-        selection.look(&socket);
+        let mut state = driver.selected.0.lock();
+        state.told &= !events;
+        state.record.events &= !events;
+        state.look(&socket);
     }
 }
 
@@ -216,8 +276,8 @@ pub(in crate::winsock) fn of(fd: RawFd) -> Option<(Arc<Signal>, i32)> {
         return None;
     }
     let socket = known(fd)?;
-    let selection = socket.existing_driver()?.selected.0.lock();
-    selection.as_ref().map(|selection| (selection.signal.clone(), selection.mask))
+    let state = socket.existing_driver()?.selected.0.lock();
+    state.selection.as_ref().map(|selection| (selection.signal.clone(), selection.mask))
 }
 
 /// Whether events are selected on the socket, which makes it non-blocking.

@@ -1,6 +1,8 @@
 //! Receiving.
 
-use super::{ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
+use super::{
+    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, refusal, told,
+};
 use crate::arguments::{InOut, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
@@ -18,6 +20,9 @@ use std::ptr::null_mut;
 
 /// Receives.
 fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<Received> {
+    if let Some(refused) = refusal(fd) {
+        return Err(refused);
+    }
     let (_idle, call) = (Idle::enter(), Call::on(fd));
     let received = wire::receive(fd, in_one_call(fd, pieces), flags, ancillary);
     if call.is_over() && !matches!(received, Ok(Received { count: 1.., .. })) {
@@ -199,6 +204,9 @@ pub unsafe extern "C" fn ndw_WSARecvMsg(
         // SAFETY: C's caller has the room that the message tells.
         let received = receive(fd, &pieces, how, &unsafe { Ancillary::of(&asked) })?;
         message.put(asked.with(&received));
-        request.done(whole(&received)?)
+        if asked.is_short_for(&received) {
+            return Err((libc::EMSGSIZE, WSAEMSGSIZE));
+        }
+        request.done(received.count)
     })
 }

@@ -4,8 +4,12 @@ use super::{ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
-use crate::io::{Idle, Overlapped};
+use crate::io::{
+    CancelScope, Idle, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result_before,
+};
+use crate::object::RawHandle;
 use crate::winsock::calls::Call;
+use crate::winsock::errors::error_of;
 use crate::winsock::table;
 use crate::winsock::table::overlapped::{Direction, Operation, Send};
 use crate::winsock::table::selection::{FD_WRITE, enable};
@@ -16,9 +20,52 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::os::fd::RawFd;
 use std::ptr::null;
+use std::sync::atomic::Ordering;
+
+/// Sends on a stream beside overlapped sends that pend: as one of them, for whose end this waits. `None` if there are none, or the
+/// call is not to wait.
+fn send_after_others(fd: RawFd, pieces: &[Piece], flags: c_int) -> Option<Outcome<usize>> {
+    let socket = table::known(fd).filter(|socket| socket.stream)?;
+    let driver = socket.existing_driver().filter(|driver| driver.sends())?;
+    if flags & libc::MSG_DONTWAIT != 0 || !system::is_blocking(fd) {
+        return None;
+    }
+    let _idle = Idle::enter();
+    let deadline = wire::limit(fd, libc::SO_SNDTIMEO);
+    // The low bit: without a packet.
+    let overlapped = Overlapped { event: RawHandle(1), ..Overlapped::default() };
+    let request = (&raw const overlapped).cast_mut();
+    let pieces = Pieces::from(pieces);
+    let operation = Operation::Send(Send { pieces, flags, to: SmallVec::new(), stream: true, sent: 0 });
+    // SAFETY: the OVERLAPPED and the bytes stay until the request has completed, for which this waits.
+    match unsafe { driver.start(Direction::Out, request, operation, None) } {
+        Err(WSA_IO_PENDING) => {}
+        done => return Some(done.map_err(|code| (0, code))),
+    }
+    let file = driver.file();
+    // SAFETY: that of the request just begun.
+    let in_time = unsafe { result_before(file, request, deadline, None) };
+    let is_late = in_time.is_none_or(|status| status == STATUS_PENDING);
+    if is_late {
+        file.cancel(CancelScope::Overlapped(request));
+    }
+    // SAFETY: that of the request just begun.
+    let status = unsafe { crate::io::result(file, request, true) };
+    let sent = overlapped.internal_high.load(Ordering::Relaxed);
+    Some(match status {
+        STATUS_SUCCESS => Ok(sent),
+        _ if sent > 0 => Ok(sent),
+        STATUS_CANCELLED if is_late => Err((libc::EAGAIN, WSAETIMEDOUT)),
+        STATUS_CANCELLED => Err(ENDED),
+        _ => Err((0, error_of(status))),
+    })
+}
 
 /// Sends.
 fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Outcome<usize> {
+    if let Some(sent) = send_after_others(fd, pieces, flags) {
+        return sent;
+    }
     let (_idle, call) = (Idle::enter(), Call::on(fd));
     match wire::send(fd, in_one_call(fd, pieces), flags, ancillary) {
         Ok(mut count) => {

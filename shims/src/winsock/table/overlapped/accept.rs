@@ -57,7 +57,7 @@ impl Accept {
             Some(Err(errno)) => return Step::failed(errno),
             Some(Ok(())) => drop(connection),
         }
-        self.into.became_connected(self.into_fd);
+        self.into.was_accepted(self.into_fd);
         let local = system::local_address(self.into_fd).unwrap_or(sockaddr_storage::zeroed());
         let Room { start, data, local: local_room, remote: remote_room } = self.room;
         let places = [(data, local_room, local), (data + local_room, remote_room, remote)];

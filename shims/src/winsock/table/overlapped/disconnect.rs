@@ -22,8 +22,9 @@ pub(in crate::winsock) struct Disconnect {
 
 impl Disconnect {
     pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
-        // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
-        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+        // As on Windows, what the peer still sends can be received. SAFETY: takes no pointer. What it says to a connection that was
+        // reset does not matter.
+        unsafe { libc::shutdown(fd, libc::SHUT_WR) };
         self.reused.take().map_or(Step::done(0), Step::Renew)
     }
 }

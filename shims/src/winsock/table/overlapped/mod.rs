@@ -31,6 +31,7 @@ use crate::io::{
 };
 use crate::winsock::completion_routine::{self, Call};
 use crate::winsock::errors::{error_of, status_of};
+use libc::c_int;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -47,6 +48,8 @@ const STAYS_READY: u32 = ENDED | libc::EPOLLPRI as u32;
 /// The driver of a socket's overlapped requests.
 pub(in crate::winsock) struct Driver {
     fd: RawFd,
+    /// The process whose requests these are: a forked child's are others.
+    process: u32,
     file: Arc<File>,
     input: Mutex<Queue>,
     output: Mutex<Queue>,
@@ -74,11 +77,13 @@ struct Queue {
     /// It counts as ready from now on.
     stays_ready: bool,
     closed: bool,
-    /// Of output: whether the program has ended it.
+    /// Whether the program has ended this direction.
     end: End,
+    /// The `how` of the `shutdown` that does it.
+    how: c_int,
 }
 
-/// The end of a socket's output.
+/// The end of a direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     None,
@@ -88,16 +93,16 @@ enum End {
 }
 
 impl End {
-    /// What it is after another call has ended output, too.
+    /// What it is after another call has ended it, too.
     fn or(self, other: End) -> End {
         if self == End::None { other } else { self }
     }
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
+impl Queue {
+    fn new(how: c_int) -> Mutex<Queue> {
         let pending = InOrder::default();
-        Queue { pending, ready: true, stays_ready: false, closed: false, end: End::None }
+        Mutex::new(Queue { pending, ready: true, stays_ready: false, closed: false, end: End::None, how })
     }
 }
 
@@ -203,6 +208,10 @@ impl Operation {
         }
     }
 
+    fn always_pends(&self) -> bool {
+        matches!(self, Operation::Accept(_) | Operation::Connect(_) | Operation::Disconnect(_))
+    }
+
     /// The number of bytes transferred so far.
     fn transferred(&self) -> usize {
         match self {
@@ -218,9 +227,10 @@ impl Driver {
     pub(in crate::winsock) fn new(fd: RawFd, file: Arc<File>) -> Arc<Driver> {
         let driver = Arc::new(Driver {
             fd,
+            process: std::process::id(),
             file,
-            input: Mutex::default(),
-            output: Mutex::default(),
+            input: Queue::new(libc::SHUT_RD),
+            output: Queue::new(libc::SHUT_WR),
             registration: Mutex::default(),
             awaits_room: AtomicBool::new(false),
             accepted: Mutex::default(),
@@ -283,8 +293,8 @@ impl Driver {
         }
         let mut left = None;
         if queue.pending.is_empty() && queue.ready {
-            // Windows' accepts never complete at once, and programs take the packet for the only word on it.
-            let pends = matches!(operation, Operation::Accept(_));
+            // On Windows these never complete at once, and programs take the packet for the only word on it.
+            let pends = operation.always_pends();
             match operation.attempt(self.fd) {
                 Step::Blocked => queue.ready = false,
                 Step::Done { status: STATUS_SUCCESS, bytes, drained } if !pends => {
@@ -294,13 +304,6 @@ impl Driver {
                     return Ok(bytes);
                 }
                 Step::Done { status, .. } if status as u32 >> 30 == 3 => return Err(error_of(status)),
-                Step::Renew(socket) => {
-                    drop(queue);
-                    self.reuse(&socket).map_err(errno_to_wsa)?;
-                    // SAFETY: an OVERLAPPED that no other request has, by the function's own promise.
-                    unsafe { completion_routine::finish_at_once(&self.file, overlapped, 0, call) };
-                    return Ok(0);
-                }
                 // A warning is reported by a completion.
                 step => left = Some(step),
             }
@@ -431,10 +434,10 @@ impl Driver {
         self.cancel_if(|pending| pending.accepts_into(socket));
     }
 
-    /// No more requests for output are accepted. Returns whether some are pending, and output is shut down when they have completed;
+    /// No more requests of this direction are accepted. Returns whether some are pending, and it is shut down when they have completed;
     /// otherwise the caller does it.
-    pub(in crate::winsock) fn shut_down(&self) -> bool {
-        let mut queue = self.output.lock();
+    pub(in crate::winsock) fn shut_down(&self, direction: Direction) -> bool {
+        let mut queue = self.queue(direction).lock();
         if queue.pending.is_empty() {
             queue.end = End::Reached;
             return false;
@@ -447,7 +450,7 @@ impl Driver {
         if queue.end == End::Pending && queue.pending.is_empty() && !queue.closed {
             queue.end = End::Reached;
             // SAFETY: takes no pointer. What it says to a connection that was reset does not matter.
-            unsafe { libc::shutdown(self.fd, libc::SHUT_WR) };
+            unsafe { libc::shutdown(self.fd, queue.how) };
         }
     }
 
@@ -467,6 +470,7 @@ impl Driver {
             }
             (queue.ready, queue.stays_ready, queue.end) = (true, false, End::None);
         }
+        self.selected.renew();
         Some(replaced)
     }
 
@@ -474,7 +478,7 @@ impl Driver {
     pub(in crate::winsock) fn leave(&self) {
         self.input.lock().closed = true;
         self.output.lock().closed = true;
-        self.selected.clear(&self.file);
+        self.selected.leave(&self.file);
         drop(self.registration.lock().take());
     }
 

@@ -81,10 +81,11 @@ impl Receive {
                 if !self.from.is_null() {
                     self.from_length.put(received.name_length as c_int);
                 }
+                let mut truncated = received.flags & libc::MSG_TRUNC != 0;
                 if let Some(message) = self.message.read() {
                     self.message.put(message.with(&received));
+                    truncated = message.is_short_for(&received);
                 }
-                let truncated = received.flags & libc::MSG_TRUNC != 0;
                 let status = if truncated { STATUS_BUFFER_OVERFLOW } else { STATUS_SUCCESS };
                 return Step::Done { status, bytes: count, drained: false };
             }

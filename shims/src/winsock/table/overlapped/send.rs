@@ -1,6 +1,6 @@
 //! Sending. A request on a stream completes when all of it is sent.
 
-use super::Step;
+use super::{Driver, Operation, Step};
 use crate::winsock::table;
 use crate::winsock::wire::{self, Ancillary, Pieces};
 use libc::c_int;
@@ -43,5 +43,20 @@ impl Send {
                 }
             }
         }
+    }
+}
+
+impl Driver {
+    /// Whether sends pend, so that others have to come after them.
+    pub(in crate::winsock) fn sends(&self) -> bool {
+        let is_own = || self.process == std::process::id();
+        let queue = match self.output.try_lock() {
+            Some(queue) => queue,
+            // A forked child may have it from a thread that is not there.
+            None if !is_own() => return false,
+            None => self.output.lock(),
+        };
+        let first = queue.pending.first.as_ref().map(|first| &first.operation);
+        matches!(first, Some(Operation::Send(_) | Operation::Transmit(_))) && is_own()
     }
 }
