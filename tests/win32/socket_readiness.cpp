@@ -115,6 +115,23 @@ static void an_unconnected_socket_is_polled_in_vain()
     CHECK(closesocket(s) == 0 && closesocket(from) == 0);
 }
 
+// A connect that has failed is told as an error, though it has told so itself.
+static void a_failed_connect_is_polled()
+{
+    const SOCKET s = stream(), nobody = bound();
+    sockaddr_in address = name_of(nobody);
+    FAILS(connect(s, raw(address), sizeof address), WSAECONNREFUSED);
+    WSAPOLLFD entry = {};
+    entry.fd = s;
+    entry.events = POLLWRNORM;
+    CHECK(WSAPoll(&entry, 1, -1) == 1 && entry.revents == (POLLWRNORM | POLLHUP | POLLERR));
+    // Another attempt succeeds.
+    CHECK(listen(nobody, 1) == 0);
+    reach(s, address);
+    CHECK(WSAPoll(&entry, 1, -1) == 1 && entry.revents == POLLWRNORM);
+    CHECK(closesocket(s) == 0 && closesocket(nobody) == 0);
+}
+
 // A connection that is over, whoever has ended it, does not let a select for room wait for ever.
 static void a_connection_that_is_over_has_room()
 {
@@ -271,6 +288,72 @@ static void what_was_told_stays_told()
     CHECK(WSACloseEvent(event));
 }
 
+// What arrives after events were selected again is told, though the program has not dealt with what came before.
+static void arrivals_after_another_selection_are_told()
+{
+    const WSAEVENT event = WSACreateEvent();
+    Pair pair;
+    CHECK(send(pair.far_end, "data", 4, 0) == 4 && is_readable(pair.near_end));
+    CHECK(WSAEventSelect(pair.near_end, event, FD_READ) == 0 && next(pair.near_end, event).lNetworkEvents == FD_READ);
+    // The kernel's report of the data is dealt with, too.
+    CHECK(!is_set(event));
+    CHECK(WSAEventSelect(pair.near_end, event, FD_READ) == 0 && !is_set(event));
+    CHECK(send(pair.far_end, "more", 4, 0) == 4);
+    CHECK(next(pair.near_end, event).lNetworkEvents == FD_READ);
+
+    const SOCKET from = listener(), first = stream(), second = stream();
+    CHECK(WSAEventSelect(from, event, FD_ACCEPT) == 0);
+    reach(first, name_of(from));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT && !is_set(event));
+    CHECK(WSAEventSelect(from, event, FD_ACCEPT) == 0 && !is_set(event));
+    reach(second, name_of(from));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT);
+    CHECK(closesocket(first) == 0 && closesocket(second) == 0 && closesocket(from) == 0 && WSACloseEvent(event));
+}
+
+// AcceptEx deals with FD_ACCEPT, as accept does.
+static void acceptex_deals_with_connections()
+{
+    const WSAEVENT event = WSACreateEvent();
+    const SOCKET from = listener(), first = stream(), second = stream(), third = stream(), served = stream();
+    CHECK(WSAEventSelect(from, event, FD_ACCEPT) == 0);
+    reach(first, name_of(from));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT);
+    reach(second, name_of(from));
+    CHECK(!is_set(event));
+    char addresses[2 * (sizeof(sockaddr_in) + 16)];
+    OVERLAPPED overlapped = {};
+    DWORD count;
+    const DWORD room = sizeof(sockaddr_in) + 16;
+    CHECK(!AcceptEx(from, served, addresses, 0, room, room, &count, &overlapped) && WSAGetLastError() == ERROR_IO_PENDING);
+    CHECK(GetOverlappedResult(reinterpret_cast<HANDLE>(from), &overlapped, &count, TRUE));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT); // there is another
+    const SOCKET other = accept(from, nullptr, nullptr);
+    CHECK(other != INVALID_SOCKET && !is_set(event));
+    reach(third, name_of(from));
+    CHECK(next(from, event).lNetworkEvents == FD_ACCEPT);
+    for (const SOCKET socket : {first, second, third, served, other, from})
+        CHECK(closesocket(socket) == 0);
+    CHECK(WSACloseEvent(event));
+}
+
+// What the program has shut down is not the peer's end.
+static void only_the_peer_closes()
+{
+    const WSAEVENT event = WSACreateEvent();
+    for (const int how : {SD_RECEIVE, SD_BOTH}) {
+        Pair pair;
+        CHECK(WSAEventSelect(pair.near_end, event, FD_CLOSE) == 0);
+        CHECK(shutdown(pair.near_end, how) == 0);
+        CHECK(WSAEventSelect(pair.near_end, event, FD_CLOSE) == 0 && !is_set(event));
+        CHECK(closesocket(pair.far_end) == 0);
+        pair.far_end = stream();
+        const WSANETWORKEVENTS end = next(pair.near_end, event);
+        CHECK(end.lNetworkEvents == FD_CLOSE && end.iErrorCode[FD_CLOSE_BIT] == 0);
+    }
+    CHECK(WSACloseEvent(event));
+}
+
 // A connection waits as its listener does, and has its events.
 static void a_connection_is_as_its_listener()
 {
@@ -314,11 +397,15 @@ int main()
         select_takes_many_sockets_and_rewrites_the_sets,
         polls,
         an_unconnected_socket_is_polled_in_vain,
+        a_failed_connect_is_polled,
         a_connection_that_is_over_has_room,
         a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,
         events_are_told_once_until_they_are_dealt_with,
         what_was_told_stays_told,
+        arrivals_after_another_selection_are_told,
+        acceptex_deals_with_connections,
+        only_the_peer_closes,
         a_connection_is_as_its_listener,
     });
 }

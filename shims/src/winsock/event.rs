@@ -69,7 +69,14 @@ pub extern "C" fn ndw_WSAEnumNetworkEvents(
         let socket = table::get(table::descriptor(socket)?)?;
         let mut told = events.read().ok_or(WSAEFAULT)?;
         let signal = if handle == RawHandle::NULL { None } else { Some(event(handle)?) };
-        let record = socket.driver()?.selected.take(signal.as_deref());
+        let record = match (socket.existing_driver(), signal) {
+            (Some(driver), signal) => driver.selected.take(signal.as_deref()),
+            (None, Some(signal)) => {
+                signal.reset();
+                NetworkEvents::default()
+            }
+            (None, None) => NetworkEvents::default(),
+        };
         told.events = record.events;
         record.kinds().for_each(|(kind, error)| told.errors[kind] = error);
         events.put(told);

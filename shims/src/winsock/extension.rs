@@ -6,6 +6,7 @@ use super::system::{self, has_peer, int_option};
 use super::table::overlapped::{
     Accept, Connect, Direction, Disconnect, Operation, Room, Send, addresses_in, fits, prepare,
 };
+use super::table::selection::{FD_ACCEPT, enable};
 use super::table::{self, GONE, OURS_NOT_TO_WAIT, REUSED};
 use super::wire::Piece;
 use super::{Socket, told};
@@ -88,6 +89,7 @@ pub unsafe extern "C" fn ndw_AcceptEx(
         if into.is_marked(GONE) {
             into.is_accepted_no_more();
         }
+        enable(listener.fd, FD_ACCEPT);
         received.put(started? as u32);
         Ok(())
     };

@@ -325,6 +325,10 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
             if entry.revents & libc::POLLRDHUP != 0 {
                 entry.revents = (entry.revents | libc::POLLHUP) & (asked | !libc::POLLRDHUP);
             }
+            // Linux tells the error once, to whoever asks first.
+            if entry.revents & libc::POLLHUP != 0 && table::is_marked(entry.fd, CONNECT_FAILED) {
+                entry.revents |= libc::POLLERR;
+            }
         }
         match polled {
             Ok(()) => {

@@ -10,7 +10,7 @@ use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, retry};
 use super::table::overlapped::Direction;
 use super::table::selection::{FD_ACCEPT, FD_CONNECT, FD_WRITE, enable, goes_on_connecting};
-use super::table::{self, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
+use super::table::{self, CONNECT_FAILED, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
 use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
 use crate::arguments::{In, InOut};
 use crate::boundary::guard;
@@ -345,6 +345,12 @@ pub(super) unsafe fn is_nowhere(address: *const sockaddr, length: socklen_t, str
     })
 }
 
+/// Whether a stream has tried to connect in vain.
+fn is_failure(errno: c_int) -> bool {
+    use libc::{ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+    [ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT].contains(&errno)
+}
+
 /// `connect`. A non-blocking one returns `WSAEWOULDBLOCK`.
 ///
 /// # Safety
@@ -389,6 +395,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
                 enable(fd, FD_CONNECT | FD_WRITE);
             }
             (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),
+            (errno, Ok(socket)) if is_failure(errno) => socket.mark(CONNECT_FAILED),
             _ => {}
         }
         match result {

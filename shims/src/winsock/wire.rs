@@ -242,24 +242,51 @@ pub(super) fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancill
     })
 }
 
+/// `struct tcp_info`, as bytes: the state, and the segments sent so far.
+struct TcpInfo([u8; 256]);
+
+impl TcpInfo {
+    const SEGMENTS: std::ops::Range<usize> = 136..140;
+    const TIME_WAIT: u8 = 6;
+    const CLOSE: u8 = 7;
+    const CLOSE_WAIT: u8 = 8;
+    const LAST_ACK: u8 = 9;
+    const LISTEN: u8 = 10;
+    const CLOSING: u8 = 11;
+
+    /// `None` if the socket is not of TCP.
+    fn of(fd: RawFd) -> Option<TcpInfo> {
+        system::option(fd, libc::IPPROTO_TCP, libc::TCP_INFO).ok().map(TcpInfo)
+    }
+
+    fn state(&self) -> u8 {
+        self.0[0]
+    }
+
+    fn has_sent(&self) -> bool {
+        self.0[TcpInfo::SEGMENTS] != [0; 4]
+    }
+}
+
 /// The cause of `EPIPE`: the program has shut down sending, or the connection of a stream was reset, or there was none.
 pub(super) fn broken(fd: RawFd) -> c_int {
-    // `struct tcp_info`: the state, and the segments sent so far.
-    const STATE: usize = 0;
-    const SEGMENTS: std::ops::Range<usize> = 136..140;
-    const TCP_CLOSE: u8 = 7;
-    const TCP_LISTEN: u8 = 10;
-    let Ok(info) = system::option::<[u8; 256]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else {
-        // No TCP.
+    let Some(info) = TcpInfo::of(fd) else {
         let stream = system::int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM);
         return if stream { libc::ECONNRESET } else { libc::ESHUTDOWN };
     };
-    match info[SEGMENTS] {
-        _ if info[STATE] == TCP_LISTEN => libc::ENOTCONN,
-        _ if info[STATE] != TCP_CLOSE => libc::ESHUTDOWN,
-        [0, 0, 0, 0] => libc::ENOTCONN,
-        _ => libc::ECONNRESET,
+    match info.state() {
+        TcpInfo::LISTEN => libc::ENOTCONN,
+        TcpInfo::CLOSE if info.has_sent() => libc::ECONNRESET,
+        TcpInfo::CLOSE => libc::ENOTCONN,
+        _ => libc::ESHUTDOWN,
     }
+}
+
+/// Whether the peer of a stream sends no more, whatever this side has shut down.
+pub(super) fn peer_has_ended(fd: RawFd) -> bool {
+    const ENDED: [u8; 5] =
+        [TcpInfo::TIME_WAIT, TcpInfo::CLOSE, TcpInfo::CLOSE_WAIT, TcpInfo::LAST_ACK, TcpInfo::CLOSING];
+    TcpInfo::of(fd).is_some_and(|info| ENDED.contains(&info.state()))
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(in crate::winsock) fn known(fd: RawFd) -> Option<Arc<Known>> {
 
 /// Whether the table's entry of a descriptor has one of the marks.
 pub(in crate::winsock) fn is_marked(fd: RawFd, marks: u32) -> bool {
-    known(fd).is_some_and(|socket| socket.is_marked(marks))
+    place(fd).is_some_and(|place| place.lock().as_ref().is_some_and(|socket| socket.is_marked(marks)))
 }
 
 /// Remembers that the connection of a descriptor was reset, if `errno` says so.

@@ -3,12 +3,13 @@
 //! Each event is recorded once, and again only after its re-enabling call (for `FD_READ` a receive). Readiness is checked
 //! whenever the kernel reports a change, and after each such call.
 
-use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, known};
+use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, RECEIVING_SHUT, known};
 use crate::error::*;
 use crate::io::signal::Signal;
 use crate::io::sys::Deadline;
 use crate::io::{Attachment, File};
 use crate::winsock::system::{self, has_peer, int_option};
+use crate::winsock::wire::peer_has_ended;
 use parking_lot::Mutex;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -78,8 +79,13 @@ struct State {
     record: NetworkEvents,
     /// Recorded and not re-enabled.
     told: i32,
+    /// Those of them that are told again when something new arrives, as they were selected anew.
+    rearmed: i32,
     connected: bool,
 }
+
+/// Events of what arrives.
+const ARRIVALS: i32 = FD_READ | FD_ACCEPT | FD_OOB;
 
 struct Selection {
     mask: i32,
@@ -110,6 +116,7 @@ impl State {
                 socket.unmark(CONNECTING);
                 socket.error.store(errno, Ordering::Relaxed);
                 if errno != 0 {
+                    socket.mark(CONNECT_FAILED);
                     now.events = FD_CONNECT;
                     now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                     return now;
@@ -133,7 +140,11 @@ impl State {
         if is(libc::POLLPRI) {
             now.events |= FD_OOB;
         }
-        if socket.stream && is(libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) && waiting == 0 {
+        // What the program itself has shut down looks like the peer's end.
+        let ended = is(libc::POLLERR)
+            || is(libc::POLLRDHUP | libc::POLLHUP)
+                && (!socket.is_marked(RECEIVING_SHUT) || peer_has_ended(fd));
+        if socket.stream && ended && waiting == 0 {
             now.events |= FD_CLOSE;
             now.errors[bit(FD_CLOSE)] = if is(libc::POLLERR) { WSAECONNRESET as i32 } else { 0 };
         }
@@ -168,8 +179,8 @@ pub(in crate::winsock) fn bytes_waiting(fd: RawFd) -> i32 {
 }
 
 impl Selected {
-    /// Handles a change of the socket.
-    pub(in crate::winsock) fn look(&self, fd: RawFd) {
+    /// Handles a change of the socket: `arrived` says that something may have.
+    pub(in crate::winsock) fn look(&self, fd: RawFd, arrived: bool) {
         if SELECTIONS.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -177,11 +188,14 @@ impl Selected {
         if state.selection.is_some()
             && let Some(socket) = known(fd)
         {
+            if arrived {
+                state.told &= !std::mem::take(&mut state.rearmed);
+            }
             state.look(&socket);
         }
     }
 
-    /// Selects events, in place of earlier ones. What was told before is not told again.
+    /// Selects events, in place of earlier ones. What was told before is not told again until its call, or until more arrives.
     pub(in crate::winsock) fn select(&self, file: &File, socket: &Known, signal: Arc<Signal>, mask: i32) {
         let attachment = file.attach(&signal);
         let selection = Selection { mask, signal, attachment };
@@ -191,6 +205,7 @@ impl Selected {
                 SELECTIONS.fetch_add(1, Ordering::SeqCst);
             }
             let former = state.selection.replace(selection);
+            state.rearmed = state.told & ARRIVALS;
             // Once others find it: who takes the edge of what comes later looks again.
             state.look(socket);
             state.signal();
@@ -228,7 +243,7 @@ impl Selected {
     /// Forgets what was told: the descriptor has another socket now.
     pub(in crate::winsock) fn renew(&self) {
         let mut state = self.0.lock();
-        (state.record, state.told, state.connected) = (NetworkEvents::default(), 0, false);
+        *state = State { selection: state.selection.take(), counts: state.counts, ..State::default() };
     }
 
     /// The socket is gone.
@@ -265,6 +280,7 @@ fn enable_known(fd: RawFd, events: i32) {
     {
         let mut state = driver.selected.0.lock();
         state.told &= !events;
+        state.rearmed &= !events;
         state.record.events &= !events;
         state.look(&socket);
     }

@@ -508,7 +508,7 @@ impl Source for Driver {
                 self.run(&mut queue);
             }
         }
-        self.selected.look(self.fd);
+        self.selected.look(self.fd, events & ARRIVED != 0);
     }
 }
 

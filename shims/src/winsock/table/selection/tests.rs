@@ -55,6 +55,10 @@ fn what_was_told_is_not_told_again_by_another_selection() {
     assert_eq!(select(FD_READ | FD_WRITE), (false, 0));
     driver.selected.clear(driver.file());
     assert_eq!(select(FD_WRITE), (false, 0));
+    // A change by which nothing has arrived, and one by which something has.
+    driver.selected.look(socket.fd, false);
+    driver.selected.look(socket.fd, true);
+    assert_eq!(driver.selected.take(None).events, 0);
     // A send has found no room.
     enable(socket.fd, FD_WRITE);
     assert_eq!(driver.selected.take(None).events, FD_WRITE);
@@ -81,6 +85,14 @@ fn what_was_recorded_waits_until_it_is_selected_again_or_dealt_with() {
     assert_eq!(driver.selected.take(None).events, 0);
     assert!(select(FD_READ | FD_OOB));
     assert_eq!(driver.selected.take(None).events, FD_READ);
+    // An arrival after another selection is told, and the next one is not.
+    assert!(!select(FD_READ));
+    driver.selected.look(socket.fd, false);
+    assert_eq!(driver.selected.take(None).events, 0);
+    driver.selected.look(socket.fd, true);
+    assert_eq!(driver.selected.take(None).events, FD_READ);
+    driver.selected.look(socket.fd, true);
+    assert_eq!(driver.selected.take(None).events, 0);
     // Recorded once more, and received before it was told.
     enable(socket.fd, FD_READ);
     let mut data = [0; 8];
@@ -106,7 +118,7 @@ fn connected_at_once(listens: bool) -> NetworkEvents {
     // SAFETY: an address of that size.
     assert_eq!(unsafe { libc::connect(fd, from_ref(&address).cast(), size) }, -1);
     assert_ne!(system::poll(fd, libc::POLLOUT, Deadline::Never), Ok(0));
-    driver.selected.look(fd);
+    driver.selected.look(fd, false);
     goes_on_connecting(&socket);
     let events = driver.selected.take(None);
     table::forget(fd);
