@@ -137,6 +137,20 @@ impl SendQueue {
         }
     }
 
+    /// Fails the Send with this message number, of which `last` was the last, even if its bytes were sent; or the oldest outstanding one if
+    /// it has been reported.
+    pub(super) fn fail_message(&mut self, number: Option<u32>, last: u32, status: Status) {
+        let is_send = |slot: &Slot| matches!(slot.work, Work::Send(_));
+        let sent = (self.oldest..self.next).rev().filter(|&at| is_send(self.slot(at)));
+        let named = sent.zip(0..).find(|&(_, before)| Some(last.wrapping_sub(before)) == number);
+        let mut outstanding = (self.oldest..self.end)
+            .filter(|&at| is_send(self.slot(at)) && self.slot(at).stage == Stage::Outstanding);
+        if let Some(failed) = named.map(|(at, _)| at).or_else(|| outstanding.next()) {
+            let at = self.place(failed);
+            self.slots[at].stage = Stage::Done(status);
+        }
+    }
+
     /// Flushes all that is outstanding. After a failed request none counts as successful, even if its bytes were sent: programs
     /// rely on nothing behind the first failure.
     pub(super) fn flush(&mut self) {

@@ -25,6 +25,8 @@ pub(super) trait Pollable: Send + Sync {
     fn flush(&self) {}
     /// Ends it if one of its completion queues has lost a completion.
     fn check(&self) {}
+    /// Goes on with a message that has waited for a receive.
+    fn resume(&self) {}
     /// The device is removed: ends the connection or listener, and reports that.
     fn remove(&self);
 }
@@ -42,10 +44,12 @@ const NOTES_PER_DELAY: u64 = 4;
 /// The clock is read at every 16th poll only.
 const LOOKS_PER_NOTE: u64 = 16;
 
-/// The deadlines, and the one that the timer is set to.
+/// What the timer is for: the deadlines, and what is to be resumed now.
 #[derive(Default)]
 struct Deadlines {
     all: BTreeSet<(Instant, u64)>,
+    woken: Vec<u64>,
+    /// What the timer is set to.
     set: Option<Instant>,
 }
 
@@ -188,8 +192,7 @@ impl Poller {
                 self.expire();
                 continue;
             }
-            let entry = self.entries.lock().get(&key).cloned();
-            if let Some(entry) = entry {
+            if let Some(entry) = self.entry(key) {
                 entry.ready();
             }
         }
@@ -204,7 +207,11 @@ impl Poller {
     /// Drops all connections and listeners. Those without another reference are closed as at the end of a process: no event
     /// is reported, no request flushed.
     pub fn clear(&self) {
-        self.deadlines.lock().all.clear();
+        {
+            let mut deadlines = self.deadlines.lock();
+            deadlines.all.clear();
+            deadlines.woken.clear();
+        }
         self.batches.clear();
         // Dropped without the lock, as closing sockets takes time.
         let entries = std::mem::take(&mut *self.entries.lock());
@@ -296,6 +303,13 @@ impl Poller {
     fn expire(&self) {
         self.timer.clear();
         let now = Instant::now();
+        // Who is woken meanwhile has its turn when other connections have had theirs.
+        let woken = std::mem::take(&mut self.deadlines.lock().woken);
+        for key in woken {
+            if let Some(entry) = self.entry(key) {
+                entry.resume();
+            }
+        }
         loop {
             let (at, key) = {
                 let mut deadlines = self.deadlines.lock();
@@ -306,19 +320,23 @@ impl Poller {
                     }
                     first => {
                         let first = first.map(|&(at, _)| at);
-                        deadlines.set = first;
-                        if let Some(first) = first {
-                            self.timer.set(first.saturating_duration_since(now));
+                        let next = if deadlines.woken.is_empty() { first } else { Some(now) };
+                        deadlines.set = next;
+                        if let Some(next) = next {
+                            self.timer.set(next.saturating_duration_since(now));
                         }
                         return;
                     }
                 }
             };
-            let entry = self.entries.lock().get(&key).cloned();
-            if let Some(entry) = entry {
+            if let Some(entry) = self.entry(key) {
                 entry.expired(at);
             }
         }
+    }
+
+    fn entry(&self, key: u64) -> Option<Arc<dyn Pollable>> {
+        self.entries.lock().get(&key).cloned()
     }
 
     /// Has `tell` called, by whoever drives the poller, when `descriptor` is readable, until the device is removed. It must read what
@@ -391,13 +409,24 @@ impl Poller {
         }
         if let (Some(at), Some(after)) = (at, after) {
             deadlines.all.insert((at, key));
-            // A timer that expires too early is set again then.
-            if deadlines.set.is_none_or(|set| at < set) {
-                deadlines.set = Some(at);
-                self.timer.set(after);
-            }
+            self.set_timer(&mut deadlines, at, after);
         }
         at
+    }
+
+    /// Has `resume` called soon, by whoever drives the poller. May be called with a queue pair locked.
+    pub(super) fn wake(&self, key: u64) {
+        let mut deadlines = self.deadlines.lock();
+        deadlines.woken.push(key);
+        self.set_timer(&mut deadlines, Instant::now(), Duration::ZERO);
+    }
+
+    /// Sets the timer, unless it expires earlier: then it is set again when it does.
+    fn set_timer(&self, deadlines: &mut Deadlines, at: Instant, after: Duration) {
+        if deadlines.set.is_none_or(|set| at < set) {
+            deadlines.set = Some(at);
+            self.timer.set(after);
+        }
     }
 }
 

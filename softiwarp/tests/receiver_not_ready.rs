@@ -1,0 +1,426 @@
+//! Messages that arrive before their receive is posted, on queue pairs that let them wait, over TCP.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use socket2::SockRef;
+use softiwarp::completion::{CompletionQueue, Status};
+use softiwarp::queue_pair::{Cause, Phase, QueuePair, QueuePairConfig, SharedReceiveQueue, Work};
+use softiwarp::socket::{Background, Connection, Ended, Event};
+use softiwarp::startup::{Offer, request};
+use softiwarp::wire::{Header, SendKind, Violation};
+use support::device::*;
+use support::{ALL, Block};
+
+/// Longer than a test takes.
+const LONG: Duration = Duration::from_secs(60);
+const SEND: Work = Work::Send(SendKind { solicited: false, invalidate: None });
+
+/// Two ends whose messages wait up to `limit`.
+fn patient(limit: Duration) -> Connected {
+    let connected = connected("127.0.0.1:0", OFFER);
+    for end in [&connected.ends.0, &connected.ends.1] {
+        end.pair.lock().wait_for_receives(limit);
+    }
+    connected
+}
+
+fn both(connected: &Connected) -> [&Device; 2] {
+    [&connected.devices.0, &connected.devices.1]
+}
+
+/// Drives the devices until a message waits at the end.
+fn until_one_waits(devices: &[&Device], end: &End) {
+    until(devices, || end.pair.lock().waits_until().map(|_| ()));
+}
+
+fn disconnected(devices: &[&Device], of: &Device) -> Option<Cause> {
+    match event(devices, of) {
+        (_, Event::Ended(Ended::Disconnected(cause))) => cause,
+        other => panic!("{:?}", other.1),
+    }
+}
+
+#[test]
+fn a_message_waits_for_a_receive_that_is_posted_later() {
+    for crc in [false, true] {
+        let one = connected("127.0.0.1:0", Offer { crc, ..OFFER });
+        one.ends.1.pair.lock().wait_for_receives(LONG);
+        let (from, to) = (Block::new(&one.devices.0.domain, 64, ALL), Block::new(&one.devices.1.domain, 64, ALL));
+        from.set(0, &[7; 64]);
+        post(&one.connections.0, 1, SEND, &[from.piece(0, 64)]);
+        until_one_waits(&both(&one), &one.ends.1);
+        thread::sleep(Duration::from_millis(50));
+        // Nothing is ready meanwhile, so nothing spins.
+        while one.devices.0.poller.drive(Some(Duration::from_millis(20))) {}
+        assert!(!one.devices.1.poller.drive(Some(Duration::from_millis(20))));
+        assert!(one.ends.1.received.poll().is_none());
+        one.ends.1.pair.lock().post_receive(2, &[to.piece(0, 64)]).unwrap();
+        let received = completions(&both(&one), &one.ends.1.received, 1);
+        assert_eq!((received[0].id, received[0].status, received[0].length), (2, Status::Success, 64));
+        assert_eq!(to.get(0, 64), [7; 64]);
+        assert_eq!(seen(&completions(&both(&one), &one.ends.0.sent, 1)), [(1, Status::Success)]);
+        // What comes after that is read as ever.
+        one.ends.1.pair.lock().post_receive(3, &[]).unwrap();
+        post(&one.connections.0, 4, SEND, &[]);
+        assert_eq!(seen(&completions(&both(&one), &one.ends.1.received, 1)), [(3, Status::Success)]);
+    }
+}
+
+#[test]
+fn a_hundred_long_messages_wait_and_lose_nothing() {
+    const SIZE: usize = 64 << 10;
+    const COUNT: usize = 100;
+    let one = patient(LONG);
+    let from = Block::new(&one.devices.0.domain, COUNT * SIZE, ALL);
+    let to = Block::new(&one.devices.1.domain, COUNT * SIZE, ALL);
+    let text: Vec<u8> = (0..COUNT * SIZE).map(|at| (at * 7 + at / 256 + at / SIZE) as u8).collect();
+    from.set(0, &text);
+    for number in 0..COUNT {
+        post(&one.connections.0, number as u64, SEND, &[from.piece(number * SIZE, SIZE)]);
+    }
+    until_one_waits(&both(&one), &one.ends.1);
+    // Those that TCP has no room for stay here.
+    while both(&one).iter().any(|device| device.poller.drive(Some(Duration::from_millis(20)))) {}
+    for number in 0..COUNT {
+        let receive = &[to.piece(number * SIZE, SIZE)];
+        one.ends.1.pair.lock().post_receive(number as u64, receive).unwrap();
+    }
+    let expected: Vec<_> = (0..COUNT as u64).map(|id| (id, Status::Success)).collect();
+    assert_eq!(seen(&completions(&both(&one), &one.ends.1.received, COUNT)), expected);
+    assert_eq!(seen(&completions(&both(&one), &one.ends.0.sent, COUNT)), expected);
+    assert!(to.get(0, COUNT * SIZE) == text);
+}
+
+/// Each message has a time of its own.
+#[test]
+fn receives_that_come_one_by_one_just_in_time() {
+    let one = patient(Duration::from_secs(2));
+    for id in 0..4 {
+        post(&one.connections.0, id, SEND, &[]);
+    }
+    for id in 0..4 {
+        until_one_waits(&both(&one), &one.ends.1);
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(800) {
+            both(&one).map(|device| device.poller.drive(Some(Duration::from_millis(10))));
+        }
+        one.ends.1.pair.lock().post_receive(id, &[]).unwrap();
+        assert_eq!(seen(&completions(&both(&one), &one.ends.1.received, 1)), [(id, Status::Success)]);
+    }
+    let end = one.ends.1.pair.lock().phase();
+    assert_eq!(end, Phase::Running);
+}
+
+#[test]
+fn a_message_whose_receive_never_comes_ends_the_connection_at_the_limit() {
+    const SIZE: usize = 1 << 20;
+    const LIMIT: Duration = Duration::from_millis(300);
+    let one = patient(LIMIT);
+    let from = Block::new(&one.devices.0.domain, SIZE, ALL);
+    // The first is TCP's at once; the others are too much for it.
+    let begin = Instant::now();
+    post(&one.connections.0, 0, SEND, &[from.piece(0, 8)]);
+    for id in 1..64 {
+        post(&one.connections.0, id, SEND, &[from.piece(0, SIZE)]);
+    }
+    assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Peer(Violation::NO_BUFFER)));
+    assert!(begin.elapsed() >= LIMIT);
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Told(Some(Violation::NO_BUFFER))));
+    let sent = completions(&both(&one), &one.ends.0.sent, 64);
+    let done = sent.iter().take_while(|done| done.status == Status::Success).count();
+    assert!((1..63).contains(&done), "{done}");
+    assert_eq!(sent[done].status, Status::ReceiverNotReady);
+    assert!(sent[done + 1..].iter().all(|done| done.status == Status::Flushed));
+}
+
+/// The peer's message is known by its number, also if its bytes were all sent: a read that is not answered keeps its result back.
+#[test]
+fn a_message_that_is_not_reported_yet_fails_by_its_number() {
+    let one = patient(Duration::from_millis(100));
+    let (near, far) = (Block::new(&one.devices.0.domain, 8, ALL), Block::new(&one.devices.1.domain, 8, ALL));
+    one.ends.1.pair.lock().post_receive(1, &[]).unwrap();
+    post(&one.connections.0, 1, SEND, &[]);
+    post(&one.connections.0, 2, SEND, &[]);
+    post(&one.connections.0, 3, Work::Read { token: far.token(), offset: far.at(0) }, &[near.piece(0, 8)]);
+    post(&one.connections.0, 4, SEND, &[]);
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Told(Some(Violation::NO_BUFFER))));
+    let sent = completions(&both(&one), &one.ends.0.sent, 4);
+    let expected = [Status::Success, Status::Success, Status::Flushed, Status::Flushed];
+    assert_eq!(sent.iter().map(|done| done.status).collect::<Vec<_>>(), expected, "the second was reported before");
+}
+
+#[test]
+fn what_comes_behind_a_message_that_waits_waits_too() {
+    let one = patient(LONG);
+    let from = Block::new(&one.devices.0.domain, 1 << 20, ALL);
+    let (room, open) = (Block::new(&one.devices.1.domain, 1 << 20, ALL), Block::new(&one.devices.1.domain, 8, ALL));
+    let text: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 7 + at / 256) as u8).collect();
+    from.set(0, &text);
+    // Of many frames, the first of which waits.
+    post(&one.connections.0, 1, SEND, &[from.piece(0, 1 << 20)]);
+    post(&one.connections.0, 2, Work::Write { token: open.token(), offset: open.at(0) }, &[from.piece(8, 8)]);
+    until_one_waits(&both(&one), &one.ends.1);
+    while both(&one).iter().any(|device| device.poller.drive(Some(Duration::from_millis(20)))) {}
+    assert_eq!(open.get(0, 8), [0; 8]);
+    one.ends.1.pair.lock().post_receive(1, &[room.piece(0, 1 << 20)]).unwrap();
+    assert_eq!(completions(&both(&one), &one.ends.1.received, 1)[0].length, 1 << 20);
+    until(&both(&one), || (open.get(0, 8) == text[8..16]).then_some(()));
+    assert!(room.get(0, 1 << 20) == text);
+}
+
+/// This side sends although nothing is read, and its own message is waited for, too.
+#[test]
+fn both_sides_wait_for_each_other() {
+    let one = patient(LONG);
+    post(&one.connections.0, 1, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    post(&one.connections.1, 2, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.0);
+    for end in [&one.ends.0, &one.ends.1] {
+        end.pair.lock().post_receive(3, &[]).unwrap();
+    }
+    for end in [&one.ends.0, &one.ends.1] {
+        assert_eq!(seen(&completions(&both(&one), &end.received, 1)), [(3, Status::Success)]);
+    }
+}
+
+#[test]
+fn an_end_while_a_message_waits() {
+    // This side ends the connection.
+    let one = patient(LONG);
+    post(&one.connections.0, 1, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    one.connections.1.disconnect();
+    assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Local));
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Closed));
+    let mut pair = one.ends.1.pair.lock();
+    pair.post_receive(2, &[]).unwrap();
+    drop(pair);
+    assert_eq!(seen(&completions(&[], &one.ends.1.received, 1)), [(2, Status::Flushed)]);
+
+    // The queue pair is destroyed.
+    let one = patient(LONG);
+    post(&one.connections.0, 1, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    one.ends.1.pair.lock().abandon();
+    one.connections.1.disconnect();
+    drop(one.connections.1.posting());
+    assert_eq!(disconnected(&both_of(&one.devices), &one.devices.0), Some(Cause::Closed));
+
+    // The peer ends it: the message is there all the same, and the end comes behind it.
+    let one = patient(LONG);
+    post(&one.connections.0, 1, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    one.connections.0.disconnect();
+    while one.devices.0.poller.drive(Some(Duration::from_millis(20))) {}
+    assert!(!one.devices.1.poller.drive(Some(Duration::from_millis(50))), "nothing spins");
+    one.ends.1.pair.lock().post_receive(2, &[]).unwrap();
+    assert_eq!(seen(&completions(&both(&one), &one.ends.1.received, 1)), [(2, Status::Success)]);
+    assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Closed));
+
+    // The device is removed.
+    let one = patient(LONG);
+    post(&one.connections.0, 1, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    one.devices.1.poller.remove_device();
+    assert_eq!(disconnected(&[], &one.devices.1), Some(Cause::Removed));
+}
+
+fn both_of(devices: &(Device, Device)) -> [&Device; 2] {
+    [&devices.0, &devices.1]
+}
+
+/// A device that was connected by a socket of the test, and lets messages wait.
+fn connected_by_a_socket(device: &Device, end: &End) -> TcpStream {
+    let (_listener, address) = device.listen("127.0.0.1:0");
+    let offer = Offer { peer_to_peer: false, ..OFFER };
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(&request(&offer, b"").unwrap()).unwrap();
+    let (asking, _) = event(&[device], device);
+    end.pair.lock().wait_for_receives(LONG);
+    asking.accept(&offer, b"", Arc::clone(&end.pair)).unwrap();
+    let mut reply = [0; 24];
+    stream.read_exact(&mut reply).unwrap();
+    stream
+}
+
+fn frame(number: u32) -> Vec<u8> {
+    let header = Header::Send { kind: SendKind::default(), number, offset: 0, last: true };
+    let mut frame = (header.size() as u16).to_be_bytes().to_vec();
+    header.put(&mut frame);
+    frame.extend([0; 4]);
+    frame
+}
+
+#[test]
+fn a_peer_that_is_lost_while_its_message_waits_is_noticed_at_once() {
+    let device = Device::new();
+    let end = device.end(1);
+    let mut stream = connected_by_a_socket(&device, &end);
+    stream.write_all(&frame(1)).unwrap();
+    until_one_waits(&[&device], &end);
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    assert_eq!(disconnected(&[&device], &device), Some(Cause::Lost));
+    assert!(device.poller.is_idle() || !device.poller.drive(Some(Duration::from_millis(20))));
+}
+
+/// Some peers never send first, so that requests of this side are held back until something arrives. What waits has arrived.
+#[test]
+fn who_lets_the_first_message_wait_may_send() {
+    let device = Device::new();
+    let end = device.end(1);
+    let mut stream = connected_by_a_socket(&device, &end);
+    stream.write_all(&frame(1)).unwrap();
+    until_one_waits(&[&device], &end);
+    assert!(!end.pair.lock().is_held());
+}
+
+#[test]
+fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive() {
+    for sleeps in [false, true] {
+        let one = patient(LONG);
+        post(&one.connections.0, 1, SEND, &[]);
+        until_one_waits(&both(&one), &one.ends.1);
+        thread::scope(|scope| {
+            let poller = &one.devices.1.poller;
+            let background = (!sleeps).then(|| Background::start(Arc::clone(poller)).unwrap());
+            let driver = sleeps.then(|| scope.spawn(|| while !poller.drive(Some(LONG)) {}));
+            thread::sleep(Duration::from_millis(20));
+            let begin = Instant::now();
+            one.ends.1.pair.lock().post_receive(2, &[]).unwrap();
+            let done = std::iter::repeat_with(|| one.ends.1.received.poll()).find_map(|done| {
+                assert!(begin.elapsed() < LONG, "nobody has noticed");
+                thread::yield_now();
+                done
+            });
+            assert_eq!(done.map(|done| (done.id, done.status)), Some((2, Status::Success)));
+            drop((driver.map(|driver| driver.join().unwrap()), background));
+        });
+    }
+}
+
+/// Several connections to one device, which share their receives.
+struct Shared {
+    devices: (Device, Device),
+    queue: Arc<SharedReceiveQueue>,
+    received: Arc<CompletionQueue>,
+    ours: Vec<Arc<Connection>>,
+    theirs: Vec<(End, Arc<Connection>)>,
+    _ends: Vec<End>,
+}
+
+impl Shared {
+    fn new(count: u32, limit: Duration) -> Shared {
+        let devices = (Device::new(), Device::new());
+        let queue = Arc::new(SharedReceiveQueue::new(64, 4, || {}));
+        let received = Arc::new(CompletionQueue::new(64, |_| {}));
+        let (_listener, address) = devices.1.listen("127.0.0.1:0");
+        let both = [&devices.0, &devices.1];
+        let (mut ours, mut theirs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 1..=count {
+            let sent = Arc::new(CompletionQueue::new(64, |_| {}));
+            let mut pair = QueuePair::new(QueuePairConfig {
+                number,
+                domain: devices.1.domain.clone(),
+                send_completions: Arc::clone(&sent),
+                receive_completions: Arc::clone(&received),
+                send_depth: 16,
+                receive_depth: 1,
+                shared_receives: Some(Arc::clone(&queue)),
+                pieces_max: 4,
+                inline_max: 64,
+            });
+            pair.wait_for_receives(limit);
+            let end = End { pair: Arc::new(Mutex::new(pair)), sent, received: Arc::clone(&received) };
+            let near = devices.0.end(number);
+            ours.push(devices.0.connect(address, OFFER, b"", &near));
+            ends.push(near);
+            let (asking, _) = event(&both, &devices.1);
+            asking.accept(&OFFER, b"", Arc::clone(&end.pair)).unwrap();
+            assert!(matches!(event(&both, &devices.0).1, Event::Established { .. }));
+            theirs.push((end, asking));
+        }
+        Shared { devices, queue, received, ours, theirs, _ends: ends }
+    }
+
+    /// Has a message of a connection wait.
+    fn wait(&self, number: usize) {
+        post(&self.ours[number], 1, SEND, &[]);
+        until_one_waits(&both_of(&self.devices), &self.theirs[number].0);
+    }
+
+    /// The numbers of the connections whose messages are received next.
+    fn received(&self, count: usize) -> Vec<u32> {
+        let done = completions(&both_of(&self.devices), &self.received, count);
+        done.iter().map(|done| done.queue_pair - 1).collect()
+    }
+}
+
+#[test]
+fn receives_of_a_shared_queue_go_to_those_who_have_waited_longest() {
+    let shared = Shared::new(4, LONG);
+    for number in [2, 0, 1] {
+        shared.wait(number);
+    }
+    shared.queue.post(1, &[]).unwrap();
+    assert_eq!(shared.received(1), [2]);
+    // One that has just arrived does not come before those that wait, whoever is driven first.
+    shared.queue.post(2, &[]).unwrap();
+    post(&shared.ours[3], 1, SEND, &[]);
+    until_one_waits(&both_of(&shared.devices), &shared.theirs[3].0);
+    assert_eq!(shared.received(1), [0]);
+    for id in 3..5 {
+        shared.queue.post(id, &[]).unwrap();
+    }
+    let mut last = shared.received(2);
+    last.sort_unstable();
+    assert_eq!(last, [1, 3]);
+    assert!(shared.received.poll().is_none());
+    // Nobody waits any more: a receive is anybody's.
+    shared.queue.post(5, &[]).unwrap();
+    post(&shared.ours[2], 2, SEND, &[]);
+    assert_eq!(shared.received(1), [2]);
+}
+
+#[test]
+fn who_ends_while_it_waits_for_a_shared_receive_leaves_it_to_the_next() {
+    for called in [false, true] {
+        let shared = Shared::new(2, LONG);
+        shared.wait(0);
+        shared.wait(1);
+        if called {
+            shared.queue.post(1, &[]).unwrap();
+        }
+        // Before anybody has driven the device.
+        shared.theirs[0].1.disconnect();
+        if !called {
+            shared.queue.post(1, &[]).unwrap();
+        }
+        assert_eq!(shared.received(1), [1]);
+    }
+    // A queue pair that is dropped without an end.
+    let mut shared = Shared::new(2, LONG);
+    shared.wait(0);
+    shared.wait(1);
+    shared.queue.post(1, &[]).unwrap();
+    let (end, connection) = shared.theirs.remove(0);
+    end.pair.lock().abandon();
+    drop((end, connection));
+    assert_eq!(shared.received(1), [1]);
+}
+
+/// Without the option nothing waits, as over iWARP.
+#[test]
+fn without_a_limit_a_message_that_meets_no_receive_ends_the_connection() {
+    let one = connected("127.0.0.1:0", OFFER);
+    post(&one.connections.0, 1, SEND, &[]);
+    assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Peer(Violation::NO_BUFFER)));
+}
