@@ -17,7 +17,7 @@ use verbs_sys::{
 
 const LIMIT: Duration = Duration::from_millis(500);
 /// The longest message: more than TCP takes at once.
-const LONG: usize = 16 << 20;
+const LONG: usize = 4 << 20;
 
 /// Memory of the test's own that a device may access, all of whose bytes are as given.
 struct Memory {

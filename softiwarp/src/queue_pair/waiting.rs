@@ -57,6 +57,11 @@ impl QueuePair {
         self.patience.limit = Some(limit);
     }
 
+    /// Whether messages wait for receives.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.patience.limit.is_some()
+    }
+
     /// Who is woken when a message waits and a receive is there.
     pub(crate) fn set_waiter(&mut self, waiter: Weak<dyn Waiter>) {
         self.patience.waiter = Some(waiter);
@@ -104,7 +109,7 @@ impl QueuePair {
     /// The peer had no receive for a message of this side's, whose header it shows. If messages wait, that one fails, as over RoCE; or,
     /// if TCP had taken it and it has been reported as sent, the next one.
     pub(super) fn was_not_received(&mut self, shown: Option<Header>) {
-        if self.patience.limit.is_some() {
+        if self.is_patient() {
             let number = match shown {
                 Some(Header::Send { number, .. }) => Some(number),
                 _ => None,
