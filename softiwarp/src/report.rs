@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::wire::Violation;
 
 /// What may be done about a message without a receive.
-const HINT: &str =
-    "; NDCOMPAT_EMULATOR_RNR_TIMEOUT, at the end that receives, is for how many milliseconds one waits";
+const HINT: &str = "; NDCOMPAT_EMULATOR_RNR_TIMEOUT=MILLISECONDS, at the end that receives, lets it wait";
 
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 

@@ -1,6 +1,6 @@
 //! The epoll set of a device and its deadlines; serves its connections.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use rustix::event::epoll;
 
 use super::batching::Batches;
 use super::checks::Checks;
+use super::schedule::Schedule;
 use super::timer::Timer;
 use crate::completion::CompletionQueue;
 
@@ -44,15 +45,6 @@ const NOTES_PER_DELAY: u64 = 4;
 /// The clock is read at every 16th poll only.
 const LOOKS_PER_NOTE: u64 = 16;
 
-/// What the timer is for: the deadlines, and what is to be resumed now.
-#[derive(Default)]
-struct Deadlines {
-    all: BTreeSet<(Instant, u64)>,
-    woken: Vec<u64>,
-    /// What the timer is set to.
-    set: Option<Instant>,
-}
-
 /// A descriptor of another kind than a connection's.
 struct Watched<F> {
     descriptor: OwnedFd,
@@ -82,7 +74,7 @@ pub struct Poller {
     epoll: OwnedFd,
     entries: Mutex<HashMap<u64, Arc<dyn Pollable>>>,
     timer: Timer,
-    deadlines: Mutex<Deadlines>,
+    schedule: Schedule<Instant>,
     next: AtomicU64,
     /// Counts looks.
     looks: AtomicU64,
@@ -106,7 +98,7 @@ impl Poller {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             entries: Mutex::default(),
             timer: Timer::new()?,
-            deadlines: Mutex::default(),
+            schedule: Schedule::new(),
             next: AtomicU64::new(TIMER + 1),
             looks: AtomicU64::new(0),
             batches: Batches::new(),
@@ -207,11 +199,7 @@ impl Poller {
     /// Drops all connections and listeners. Those without another reference are closed as at the end of a process: no event
     /// is reported, no request flushed.
     pub fn clear(&self) {
-        {
-            let mut deadlines = self.deadlines.lock();
-            deadlines.all.clear();
-            deadlines.woken.clear();
-        }
+        self.schedule.clear();
         self.batches.clear();
         // Dropped without the lock, as closing sockets takes time.
         let entries = std::mem::take(&mut *self.entries.lock());
@@ -302,37 +290,13 @@ impl Poller {
 
     fn expire(&self) {
         self.timer.clear();
-        let now = Instant::now();
-        // Who is woken meanwhile has its turn when other connections have had theirs.
-        let woken = std::mem::take(&mut self.deadlines.lock().woken);
-        for key in woken {
-            if let Some(entry) = self.entry(key) {
-                entry.resume();
-            }
-        }
-        loop {
-            let (at, key) = {
-                let mut deadlines = self.deadlines.lock();
-                match deadlines.all.first() {
-                    Some(&expired) if expired.0 <= now => {
-                        deadlines.all.pop_first();
-                        expired
-                    }
-                    first => {
-                        let first = first.map(|&(at, _)| at);
-                        let next = if deadlines.woken.is_empty() { first } else { Some(now) };
-                        deadlines.set = next;
-                        if let Some(next) = next {
-                            self.timer.set(next.saturating_duration_since(now));
-                        }
-                        return;
-                    }
-                }
-            };
-            if let Some(entry) = self.entry(key) {
-                entry.expired(at);
-            }
-        }
+        let resume = |key| self.entry(key).map_or((), |entry| entry.resume());
+        let expired = |at, key| self.entry(key).map_or((), |entry| entry.expired(at));
+        self.schedule.expire(Instant::now(), resume, expired, |at| self.set_timer(at));
+    }
+
+    fn set_timer(&self, at: Instant) {
+        self.timer.set(at.saturating_duration_since(Instant::now()));
     }
 
     fn entry(&self, key: u64) -> Option<Arc<dyn Pollable>> {
@@ -403,30 +367,13 @@ impl Poller {
             return None;
         }
         let at = after.map(|after| Instant::now() + after);
-        let mut deadlines = self.deadlines.lock();
-        if let Some(before) = before {
-            deadlines.all.remove(&(before, key));
-        }
-        if let (Some(at), Some(after)) = (at, after) {
-            deadlines.all.insert((at, key));
-            self.set_timer(&mut deadlines, at, after);
-        }
+        self.schedule.replace(key, before, at, |at| self.set_timer(at));
         at
     }
 
     /// Has `resume` called soon, by whoever drives the poller. May be called with a queue pair locked.
     pub(super) fn wake(&self, key: u64) {
-        let mut deadlines = self.deadlines.lock();
-        deadlines.woken.push(key);
-        self.set_timer(&mut deadlines, Instant::now(), Duration::ZERO);
-    }
-
-    /// Sets the timer, unless it expires earlier: then it is set again when it does.
-    fn set_timer(&self, deadlines: &mut Deadlines, at: Instant, after: Duration) {
-        if deadlines.set.is_none_or(|set| at < set) {
-            deadlines.set = Some(at);
-            self.timer.set(after);
-        }
+        self.schedule.wake(key, Instant::now(), |at| self.set_timer(at));
     }
 }
 
