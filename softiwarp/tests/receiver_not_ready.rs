@@ -236,7 +236,7 @@ fn an_end_while_a_message_waits() {
     one.ends.1.pair.lock().abandon();
     one.connections.1.disconnect();
     drop(one.connections.1.posting());
-    assert_eq!(disconnected(&both_of(&one.devices), &one.devices.0), Some(Cause::Closed));
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Closed));
 
     // The peer ends it: the message is there all the same, and the end comes behind it.
     let one = patient(LONG);
@@ -257,8 +257,25 @@ fn an_end_while_a_message_waits() {
     assert_eq!(disconnected(&[], &one.devices.1), Some(Cause::Removed));
 }
 
-fn both_of(devices: &(Device, Device)) -> [&Device; 2] {
-    [&devices.0, &devices.1]
+/// Nobody reads: what is to be written stays, and must not delay the end.
+#[test]
+fn an_end_while_a_message_waits_and_the_peer_takes_nothing() {
+    const SIZE: usize = 1 << 20;
+    let one = patient(LONG);
+    let from = Block::new(&one.devices.0.domain, SIZE, ALL);
+    post(&one.connections.0, 0, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    post(&one.connections.1, 0, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.0);
+    for id in 1..100 {
+        post(&one.connections.0, id, SEND, &[from.piece(0, SIZE)]);
+    }
+    while both(&one).iter().any(|device| device.poller.drive(Some(Duration::from_millis(20)))) {}
+    assert!(one.ends.0.pair.lock().wants_to_write());
+    let begin = Instant::now();
+    one.connections.0.disconnect();
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Local));
+    assert!(begin.elapsed() < LONG / 2);
 }
 
 /// A device that was connected by a socket of the test, and lets messages wait.
@@ -336,9 +353,10 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
     }
 }
 
-/// Several connections to one device, which share their receives.
+/// Several connections that share their receives.
 struct Shared {
-    devices: (Device, Device),
+    /// Of the senders, then one for each of the others, so that a test says whose connection is driven.
+    devices: Vec<Device>,
     queue: Arc<SharedReceiveQueue>,
     received: Arc<CompletionQueue>,
     ours: Vec<Arc<Connection>>,
@@ -348,17 +366,17 @@ struct Shared {
 
 impl Shared {
     fn new(count: u32, limit: Duration) -> Shared {
-        let devices = (Device::new(), Device::new());
+        let devices: Vec<_> = (0..=count).map(|_| Device::new()).collect();
         let queue = Arc::new(SharedReceiveQueue::new(64, 4, || {}));
         let received = Arc::new(CompletionQueue::new(10_000, |_| {}));
-        let (_listener, address) = devices.1.listen("127.0.0.1:0");
-        let both = [&devices.0, &devices.1];
         let (mut ours, mut theirs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 1..=count {
+        for (number, device) in (1..).zip(&devices[1..]) {
+            let both = [&devices[0], device];
+            let (_listener, address) = device.listen("127.0.0.1:0");
             let sent = Arc::new(CompletionQueue::new(64, |_| {}));
             let mut pair = QueuePair::new(QueuePairConfig {
                 number,
-                domain: devices.1.domain.clone(),
+                domain: device.domain.clone(),
                 send_completions: Arc::clone(&sent),
                 receive_completions: Arc::clone(&received),
                 send_depth: 16,
@@ -369,26 +387,30 @@ impl Shared {
             });
             pair.wait_for_receives(limit);
             let end = End { pair: Arc::new(Mutex::new(pair)), sent, received: Arc::clone(&received) };
-            let near = devices.0.end(number);
-            ours.push(devices.0.connect(address, OFFER, b"", &near));
+            let near = devices[0].end(number);
+            ours.push(devices[0].connect(address, OFFER, b"", &near));
             ends.push(near);
-            let (asking, _) = event(&both, &devices.1);
+            let (asking, _) = event(&both, device);
             asking.accept(&OFFER, b"", Arc::clone(&end.pair)).unwrap();
-            assert!(matches!(event(&both, &devices.0).1, Event::Established { .. }));
+            assert!(matches!(event(&both, &devices[0]).1, Event::Established { .. }));
             theirs.push((end, asking));
         }
         Shared { devices, queue, received, ours, theirs, _ends: ends }
     }
 
-    /// Has a message of a connection wait.
+    fn all(&self) -> Vec<&Device> {
+        self.devices.iter().collect()
+    }
+
+    /// Has a message of a connection wait. The others are not driven.
     fn wait(&self, number: usize) {
         post(&self.ours[number], 1, SEND, &[]);
-        until_one_waits(&both_of(&self.devices), &self.theirs[number].0);
+        until_one_waits(&[&self.devices[0], &self.devices[number + 1]], &self.theirs[number].0);
     }
 
     /// The numbers of the connections whose messages are received next.
     fn received(&self, count: usize) -> Vec<u32> {
-        let done = completions(&both_of(&self.devices), &self.received, count);
+        let done = completions(&self.all(), &self.received, count);
         done.iter().map(|done| done.queue_pair - 1).collect()
     }
 }
@@ -401,10 +423,10 @@ fn receives_of_a_shared_queue_go_to_those_who_have_waited_longest() {
     }
     shared.queue.post(1, &[]).unwrap();
     assert_eq!(shared.received(1), [2]);
-    // One that has just arrived does not come before those that wait, whoever is driven first.
+    // One that has just arrived does not come before those that wait, though it is driven first.
     shared.queue.post(2, &[]).unwrap();
-    post(&shared.ours[3], 1, SEND, &[]);
-    until_one_waits(&both_of(&shared.devices), &shared.theirs[3].0);
+    shared.wait(3);
+    assert!(shared.received.poll().is_none());
     assert_eq!(shared.received(1), [0]);
     for id in 3..5 {
         shared.queue.post(id, &[]).unwrap();
@@ -453,8 +475,9 @@ fn no_wake_up_is_lost() {
     let shared = Shared::new(3, LONG);
     let own = patient(LONG);
     let Connected { devices, ends, connections } = &own;
-    let drivers = [&shared.devices.0, &shared.devices.1, &devices.0, &devices.1];
-    let _background = drivers.map(|device| Background::start(Arc::clone(&device.poller)).unwrap());
+    let drivers: Vec<_> = shared.all().into_iter().chain([&devices.0, &devices.1]).collect();
+    let _background: Vec<_> =
+        drivers.iter().map(|device| Background::start(Arc::clone(&device.poller)).unwrap()).collect();
     let done = AtomicBool::new(false);
     // Posting is tried until there is room.
     let begin = Instant::now();
@@ -491,7 +514,7 @@ fn no_wake_up_is_lost() {
         // One thread sleeps in `drive` now and then, so that the background does not serve all.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) && begin.elapsed() < LONG {
-                shared.devices.1.poller.drive(Some(Duration::from_millis(1)));
+                shared.devices[1].poller.drive(Some(Duration::from_millis(1)));
                 thread::sleep(Duration::from_micros(200));
             }
         });
