@@ -5,43 +5,17 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use socket2::SockRef;
-use softiwarp::completion::{CompletionQueue, Status};
-use softiwarp::queue_pair::{
-    Cause, Payload, Phase, QueuePair, QueuePairConfig, SendRequest, SharedReceiveQueue, Work,
-};
+use softiwarp::completion::Status;
+use softiwarp::queue_pair::{Cause, Work};
 use softiwarp::socket::{Background, Connection, Ended, Event};
 use softiwarp::startup::{Offer, request};
 use softiwarp::wire::{Header, SendKind, Terminate, Violation};
 use support::device::*;
 use support::{ALL, Block, Pair, pipes};
-
-/// Longer than a test takes.
-const LONG: Duration = Duration::from_secs(60);
-const SEND: Work = Work::Send(SendKind { solicited: false, invalidate: None });
-
-/// Two ends whose messages wait up to `limit`.
-fn patient(limit: Duration) -> Connected {
-    let connected = connected("127.0.0.1:0", OFFER);
-    for end in [&connected.ends.0, &connected.ends.1] {
-        end.pair.lock().wait_for_receives(limit);
-    }
-    connected
-}
-
-fn both(connected: &Connected) -> [&Device; 2] {
-    [&connected.devices.0, &connected.devices.1]
-}
-
-/// Drives the devices until a message waits at the end.
-fn until_one_waits(devices: &[&Device], end: &End) {
-    until(devices, || end.pair.lock().waits_until().map(|_| ()));
-}
 
 fn disconnected(devices: &[&Device], of: &Device) -> Option<Cause> {
     match event(devices, of) {
@@ -102,32 +76,34 @@ fn a_hundred_long_messages_wait_and_lose_nothing() {
     assert!(to.get(0, COUNT * SIZE) == text);
 }
 
-/// Each message has a time of its own.
+/// Each message has a time of its own, also if it begins to wait when the one before it goes on.
 #[test]
-fn receives_that_come_one_by_one_just_in_time() {
+fn the_time_of_each_message_begins_when_it_waits() {
     const LIMIT: Duration = Duration::from_secs(2);
     let one = patient(LIMIT);
-    for id in 0..4 {
+    let far = &one.ends.1;
+    let next = || until(&both(&one), || far.pair.lock().waits_until());
+    for id in 0..2 {
         post(&one.connections.0, id, SEND, &[]);
     }
-    for id in 0..4 {
-        let begin = Instant::now();
-        until_one_waits(&both(&one), &one.ends.1);
-        while begin.elapsed() < Duration::from_millis(800) {
-            for device in both(&one) {
-                device.poller.drive(Some(Duration::from_millis(10)));
-            }
+    let first = next();
+    let begin = Instant::now();
+    while begin.elapsed() < LIMIT / 2 {
+        for device in both(&one) {
+            device.poller.drive(Some(Duration::from_millis(10)));
         }
-        one.ends.1.pair.lock().post_receive(id, &[]).unwrap();
-        let received = completions(&both(&one), &one.ends.1.received, 1);
-        if begin.elapsed() >= LIMIT {
-            // The machine has kept the test from running.
-            return;
-        }
-        assert_eq!(seen(&received), [(id, Status::Success)]);
     }
-    let end = one.ends.1.pair.lock().phase();
-    assert_eq!(end, Phase::Running);
+    far.pair.lock().post_receive(1, &[]).unwrap();
+    let received = completions(&both(&one), &far.received, 1);
+    if received[0].status == Status::Flushed {
+        assert!(Instant::now() >= first, "the machine has kept the test from running");
+        return;
+    }
+    // The second one is left.
+    let second = next();
+    assert!(second >= first + LIMIT / 2);
+    assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Peer(Violation::NO_BUFFER)));
+    assert!(Instant::now() >= second);
 }
 
 #[test]
@@ -197,6 +173,65 @@ fn what_comes_behind_a_message_that_waits_waits_too() {
     assert_eq!(completions(&both(&one), &one.ends.1.received, 1)[0].length, 1 << 20);
     until(&both(&one), || (open.get(0, 8) == text[8..16]).then_some(()));
     assert!(room.get(0, 1 << 20) == text);
+}
+
+/// What lies between two messages of which the second waits, too, is dealt with, and answered.
+#[test]
+fn a_read_between_two_messages_that_wait_is_answered() {
+    let one = patient(LONG);
+    let (near, far) = (Block::new(&one.devices.0.domain, 8, ALL), Block::new(&one.devices.1.domain, 8, ALL));
+    far.set(0, &[7; 8]);
+    post(&one.connections.0, 1, SEND, &[]);
+    post(&one.connections.0, 2, Work::Read { token: far.token(), offset: far.at(0) }, &[near.piece(0, 8)]);
+    post(&one.connections.0, 3, SEND, &[]);
+    until_one_waits(&both(&one), &one.ends.1);
+    while both(&one).iter().any(|device| device.poller.drive(Some(Duration::from_millis(20)))) {}
+    one.ends.1.pair.lock().post_receive(1, &[]).unwrap();
+    let sent = completions(&both(&one), &one.ends.0.sent, 3);
+    assert_eq!(seen(&sent), [1, 2, 3].map(|id| (id, Status::Success)));
+    assert_eq!(near.get(0, 8), [7; 8]);
+    assert!(one.ends.1.pair.lock().waits_until().is_some(), "the second message waits");
+}
+
+/// The program posts the receive, and sends before anybody has gone on with the message.
+#[test]
+fn a_message_whose_receive_is_there_is_not_lost_with_the_connection() {
+    for sends in [true, false] {
+        let device = Device::new();
+        let end = device.end(1);
+        let (connection, mut stream) = connected_by_a_socket(&device, &end);
+        stream.write_all(&frame(1)).unwrap();
+        until_one_waits(&[&device], &end);
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(stream);
+        end.pair.lock().post_receive(2, &[]).unwrap();
+        if sends {
+            post(&connection, 3, SEND, &[]);
+        }
+        assert_eq!(
+            seen(&completions(&[&device], &end.received, 1)),
+            [(2, Status::Success)],
+            "sends: {sends}"
+        );
+        assert_eq!(disconnected(&[&device], &device), Some(Cause::Lost));
+    }
+}
+
+/// A process that is killed closes its connections. That is no reset, and comes behind the message.
+#[test]
+fn the_message_of_a_peer_that_has_closed_is_received() {
+    let device = Device::new();
+    let end = device.end(1);
+    let (_connection, mut stream) = connected_by_a_socket(&device, &end);
+    stream.write_all(&frame(1)).unwrap();
+    until_one_waits(&[&device], &end);
+    drop(stream);
+    // A timer of the start may still expire.
+    let spins = (0..5).all(|_| device.poller.drive(Some(Duration::from_millis(100))));
+    assert!(!spins);
+    end.pair.lock().post_receive(2, &[]).unwrap();
+    assert_eq!(seen(&completions(&[&device], &end.received, 1)), [(2, Status::Success)]);
+    assert_eq!(disconnected(&[&device], &device), Some(Cause::Closed));
 }
 
 /// This side sends although nothing is read, and its own message is waited for, too.
@@ -350,192 +385,6 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
             assert_eq!(done.map(|done| (done.id, done.status)), Some((2, Status::Success)));
             drop((driver.map(|driver| driver.join().unwrap()), background));
         });
-    }
-}
-
-/// Several connections that share their receives.
-struct Shared {
-    /// Of the senders, then one for each of the others, so that a test says whose connection is driven.
-    devices: Vec<Device>,
-    queue: Arc<SharedReceiveQueue>,
-    received: Arc<CompletionQueue>,
-    ours: Vec<Arc<Connection>>,
-    theirs: Vec<(End, Arc<Connection>)>,
-    _ends: Vec<End>,
-}
-
-impl Shared {
-    fn new(count: u32, limit: Duration) -> Shared {
-        let devices: Vec<_> = (0..=count).map(|_| Device::new()).collect();
-        let queue = Arc::new(SharedReceiveQueue::new(64, 4, || {}));
-        let received = Arc::new(CompletionQueue::new(10_000, |_| {}));
-        let (mut ours, mut theirs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, device) in (1..).zip(&devices[1..]) {
-            let both = [&devices[0], device];
-            let (_listener, address) = device.listen("127.0.0.1:0");
-            let sent = Arc::new(CompletionQueue::new(64, |_| {}));
-            let mut pair = QueuePair::new(QueuePairConfig {
-                number,
-                domain: device.domain.clone(),
-                send_completions: Arc::clone(&sent),
-                receive_completions: Arc::clone(&received),
-                send_depth: 16,
-                receive_depth: 1,
-                shared_receives: Some(Arc::clone(&queue)),
-                pieces_max: 4,
-                inline_max: 64,
-            });
-            pair.wait_for_receives(limit);
-            let end = End { pair: Arc::new(Mutex::new(pair)), sent, received: Arc::clone(&received) };
-            let near = devices[0].end(number);
-            ours.push(devices[0].connect(address, OFFER, b"", &near));
-            ends.push(near);
-            let (asking, _) = event(&both, device);
-            asking.accept(&OFFER, b"", Arc::clone(&end.pair)).unwrap();
-            assert!(matches!(event(&both, &devices[0]).1, Event::Established { .. }));
-            theirs.push((end, asking));
-        }
-        Shared { devices, queue, received, ours, theirs, _ends: ends }
-    }
-
-    fn all(&self) -> Vec<&Device> {
-        self.devices.iter().collect()
-    }
-
-    /// Has a message of a connection wait. The others are not driven.
-    fn wait(&self, number: usize) {
-        post(&self.ours[number], 1, SEND, &[]);
-        until_one_waits(&[&self.devices[0], &self.devices[number + 1]], &self.theirs[number].0);
-    }
-
-    /// The numbers of the connections whose messages are received next.
-    fn received(&self, count: usize) -> Vec<u32> {
-        let done = completions(&self.all(), &self.received, count);
-        done.iter().map(|done| done.queue_pair - 1).collect()
-    }
-}
-
-#[test]
-fn receives_of_a_shared_queue_go_to_those_who_have_waited_longest() {
-    let shared = Shared::new(4, LONG);
-    for number in [2, 0, 1] {
-        shared.wait(number);
-    }
-    shared.queue.post(1, &[]).unwrap();
-    assert_eq!(shared.received(1), [2]);
-    // One that has just arrived does not come before those that wait, though it is driven first.
-    shared.queue.post(2, &[]).unwrap();
-    shared.wait(3);
-    assert!(shared.received.poll().is_none());
-    assert_eq!(shared.received(1), [0]);
-    for id in 3..5 {
-        shared.queue.post(id, &[]).unwrap();
-    }
-    let mut last = shared.received(2);
-    last.sort_unstable();
-    assert_eq!(last, [1, 3]);
-    assert!(shared.received.poll().is_none());
-    // Nobody waits any more: a receive is anybody's.
-    shared.queue.post(5, &[]).unwrap();
-    post(&shared.ours[2], 2, SEND, &[]);
-    assert_eq!(shared.received(1), [2]);
-}
-
-#[test]
-fn who_ends_while_it_waits_for_a_shared_receive_leaves_it_to_the_next() {
-    for called in [false, true] {
-        let shared = Shared::new(2, LONG);
-        shared.wait(0);
-        shared.wait(1);
-        if called {
-            shared.queue.post(1, &[]).unwrap();
-        }
-        // Before anybody has driven the device.
-        shared.theirs[0].1.disconnect();
-        if !called {
-            shared.queue.post(1, &[]).unwrap();
-        }
-        assert_eq!(shared.received(1), [1]);
-    }
-    // A queue pair that is dropped without an end.
-    let mut shared = Shared::new(2, LONG);
-    shared.wait(0);
-    shared.wait(1);
-    shared.queue.post(1, &[]).unwrap();
-    let (end, connection) = shared.theirs.remove(0);
-    end.pair.lock().abandon();
-    drop((end, connection));
-    assert_eq!(shared.received(1), [1]);
-}
-
-/// Threads send, post receives and drive at once. No receive stays without a message while one waits.
-#[test]
-fn no_wake_up_is_lost() {
-    const COUNT: u64 = 2000;
-    let shared = Shared::new(3, LONG);
-    let own = patient(LONG);
-    let Connected { devices, ends, connections } = &own;
-    let drivers: Vec<_> = shared.all().into_iter().chain([&devices.0, &devices.1]).collect();
-    let _background: Vec<_> =
-        drivers.iter().map(|device| Background::start(Arc::clone(&device.poller)).unwrap()).collect();
-    let done = AtomicBool::new(false);
-    // Posting is tried until there is room.
-    let begin = Instant::now();
-    let retry = |mut post: Box<dyn FnMut() -> bool + '_>| {
-        while !post() {
-            assert!(begin.elapsed() < LONG, "there is never room");
-            thread::yield_now();
-        }
-    };
-    thread::scope(|scope| {
-        for connection in shared.ours.iter().chain([&connections.0]) {
-            scope.spawn(|| {
-                let payload = Payload::Pieces(&[]);
-                for id in 0..COUNT {
-                    let request = SendRequest { id, work: SEND, payload, signaled: false, fence: false };
-                    retry(Box::new(|| connection.post_send(&request).is_ok()));
-                }
-            });
-        }
-        scope.spawn(|| {
-            let mut random = fastrand::Rng::with_seed(1);
-            for id in 0..COUNT * shared.ours.len() as u64 {
-                retry(Box::new(|| shared.queue.post(id, &[]).is_ok()));
-                pause(&mut random);
-            }
-        });
-        scope.spawn(|| {
-            let mut random = fastrand::Rng::with_seed(2);
-            for id in 0..COUNT {
-                retry(Box::new(|| ends.1.pair.lock().post_receive(id, &[]).is_ok()));
-                pause(&mut random);
-            }
-        });
-        // One thread sleeps in `drive` now and then, so that the background does not serve all.
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) && begin.elapsed() < LONG {
-                shared.devices[1].poller.drive(Some(Duration::from_millis(1)));
-                thread::sleep(Duration::from_micros(200));
-            }
-        });
-        let mut left = [COUNT * shared.ours.len() as u64, COUNT];
-        while left != [0, 0] {
-            for (left, queue) in left.iter_mut().zip([&shared.received, &ends.1.received]) {
-                while let Some(done) = queue.poll() {
-                    assert_eq!(done.status, Status::Success);
-                    *left -= 1;
-                }
-            }
-            assert!(begin.elapsed() < LONG, "a message waits for ever: {left:?}");
-            thread::yield_now();
-        }
-        done.store(true, Ordering::Relaxed);
-    });
-}
-
-fn pause(random: &mut fastrand::Rng) {
-    if random.u8(..) < 16 {
-        thread::sleep(Duration::from_micros(random.u64(0..300)));
     }
 }
 

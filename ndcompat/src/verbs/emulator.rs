@@ -15,7 +15,7 @@ const VARIABLE: &str = "NDCOMPAT_EMULATOR";
 const GONE: &str = "NDCOMPAT_EMULATOR_GONE";
 /// That of the one for how long a message waits for its receive.
 const RNR_TIMEOUT: &str = "NDCOMPAT_EMULATOR_RNR_TIMEOUT";
-/// The longest time, in milliseconds. TCP gives a peer up that reads nothing for two minutes.
+/// The longest time, in milliseconds: half of what TCP gives a peer that takes nothing.
 const RNR_TIMEOUT_MAX: u64 = 60_000;
 
 /// When the emulator is enabled.
@@ -63,7 +63,9 @@ fn rnr_timeout() -> Result<Option<Duration>, OsString> {
 }
 
 fn parse_milliseconds(value: &str) -> Option<Option<Duration>> {
-    let milliseconds = if value.is_empty() { 0 } else { value.parse().ok()? };
+    // A number of any other form may be meant to be another one.
+    let is_number = value.bytes().all(|digit| digit.is_ascii_digit());
+    let milliseconds = if value.is_empty() { 0 } else { value.parse().ok().filter(|_| is_number)? };
     let time = (milliseconds != 0).then(|| Duration::from_millis(milliseconds));
     (milliseconds <= RNR_TIMEOUT_MAX).then_some(time)
 }
@@ -137,13 +139,14 @@ mod tests {
             [Some(Mode::Auto), Some(Mode::Auto), Some(Mode::On), Some(Mode::Off), None, None, None]
         );
     }
+
     #[test]
     fn times() {
         let time = |milliseconds| Some(Some(Duration::from_millis(milliseconds)));
-        let values = ["", "0", "4000", "60000", "60001", "4s", "-1", "99999999999999999999"];
+        let values = ["", "0", "4000", "60000", "60001", "4s", "-1", "+5", "99999999999999999999"];
         assert_eq!(
             values.map(parse_milliseconds),
-            [Some(None), Some(None), time(4000), time(60_000), None, None, None, None]
+            [Some(None), Some(None), time(4000), time(60_000), None, None, None, None, None]
         );
     }
 }

@@ -24,7 +24,8 @@ impl QueuePair {
         self.receiver.begin();
         if self.is_waiting() {
             self.digest();
-            any = !self.is_waiting();
+            // Also if the next message waits: what is between them may have to be answered.
+            any = true;
         }
         for _ in 0..READS_PER_CALL {
             if self.phase != Phase::Running || self.is_waiting() {
@@ -60,6 +61,9 @@ impl QueuePair {
     /// Takes what has arrived on a connection that is lost: messages, or why the peer has ended it.
     pub(super) fn receive_rest(&mut self, stream: &mut impl Stream) {
         self.receiver.begin();
+        if self.is_waiting() && self.may_go_on() {
+            self.digest();
+        }
         while self.phase == Phase::Running && !self.is_waiting() && self.receiver.read(stream).is_ok() {
             self.digest();
         }

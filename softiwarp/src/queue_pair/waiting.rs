@@ -10,6 +10,9 @@ use super::{Cause, Phase, QueuePair};
 use crate::completion::Status;
 use crate::wire::{Header, Terminate, Violation};
 
+/// The longest time that a message waits.
+const LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The message that waits, and for how long.
 #[derive(Default)]
 pub(super) struct Patience {
@@ -54,7 +57,8 @@ impl QueuePair {
     /// ended the connection so, the oldest Send that is outstanding completes with
     /// [`Status::ReceiverNotReady`].
     pub fn wait_for_receives(&mut self, limit: Duration) {
-        self.patience.limit = Some(limit);
+        // Longer ones could not be added to a time.
+        self.patience.limit = Some(limit.min(LIMIT_MAX));
     }
 
     /// Whether messages wait for receives.

@@ -153,6 +153,8 @@ impl Connection {
             && let Some(pair) = self.pair.get()
         {
             let mut pair = pair.lock();
+            // Its receive may have been posted just now.
+            pair.receive(&mut Link(&self.socket));
             if pair.waits_until().is_some() {
                 pair.lose(Cause::Lost);
             }
