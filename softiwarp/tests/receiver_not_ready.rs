@@ -234,6 +234,52 @@ fn the_message_of_a_peer_that_has_closed_is_received() {
     assert_eq!(disconnected(&[&device], &device), Some(Cause::Closed));
 }
 
+/// The sender does not let messages wait, and is told as ever.
+#[test]
+fn the_sender_alone_decides_how_its_messages_fail() {
+    const SIZE: usize = 1 << 20;
+    let one = connected("127.0.0.1:0", OFFER);
+    one.ends.1.pair.lock().wait_for_receives(Duration::from_millis(100));
+    let from = Block::new(&one.devices.0.domain, SIZE, ALL);
+    for id in 0..64 {
+        post(&one.connections.0, id, SEND, &[from.piece(0, SIZE)]);
+    }
+    assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Told(Some(Violation::NO_BUFFER))));
+    let sent = completions(&both(&one), &one.ends.0.sent, 64);
+    let left = sent.iter().skip_while(|done| done.status == Status::Success);
+    assert!(left.clone().count() > 0 && left.clone().all(|done| done.status == Status::Flushed));
+}
+
+/// Each side waits with much to write, which the other does not take; then the receives come.
+#[test]
+fn both_sides_go_on_with_what_they_have_to_write() {
+    const SIZE: usize = 1 << 20;
+    const COUNT: u64 = 40;
+    let one = patient(LONG);
+    let ends = [&one.ends.0, &one.ends.1];
+    let blocks = both(&one).map(|device| Block::new(&device.domain, SIZE, ALL));
+    for (connection, block) in [&one.connections.0, &one.connections.1].into_iter().zip(&blocks) {
+        for id in 0..COUNT {
+            post(connection, id, SEND, &[block.piece(0, SIZE)]);
+        }
+    }
+    for end in ends {
+        until_one_waits(&both(&one), end);
+    }
+    while both(&one).iter().any(|device| device.poller.drive(Some(Duration::from_millis(20)))) {}
+    assert!(ends.iter().all(|end| end.pair.lock().wants_to_write()));
+    for id in 0..COUNT {
+        for (end, block) in ends.iter().zip(&blocks) {
+            end.pair.lock().post_receive(id, &[block.piece(0, SIZE)]).unwrap();
+        }
+    }
+    let expected: Vec<_> = (0..COUNT).map(|id| (id, Status::Success)).collect();
+    for end in ends {
+        assert_eq!(seen(&completions(&both(&one), &end.received, COUNT as usize)), expected);
+        assert_eq!(seen(&completions(&both(&one), &end.sent, COUNT as usize)), expected);
+    }
+}
+
 /// This side sends although nothing is read, and its own message is waited for, too.
 #[test]
 fn both_sides_wait_for_each_other() {
