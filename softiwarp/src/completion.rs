@@ -23,6 +23,8 @@ pub enum Status {
     RemoteAccess,
     /// The peer failed to execute the request.
     RemoteOperation,
+    /// The message, or one before it, has met no receive of the peer's in time.
+    ReceiverNotReady,
 }
 
 /// The kind of a completed request.

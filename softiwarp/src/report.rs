@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::wire::Violation;
 
+/// What may be done about a message without a receive.
+const HINT: &str = "; NDCOMPAT_EMULATOR_RNR_TIMEOUT=MILLISECONDS, at the end that receives, lets it wait";
+
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 
 /// Has `report` called once for each limit of the system that the device meets, and for each connection that ends by a violation of the
@@ -43,5 +46,6 @@ pub(crate) fn violation(by_peer: bool, violation: Violation) {
     let text = violation.text().unwrap_or("An unknown fault.");
     let end =
         if by_peer { "by what its peer has sent" } else { "by its peer, as what was sent there is refused" };
-    report(&format!("a connection was ended {end}: {text} ({violation})"));
+    let hint = if violation == Violation::NO_BUFFER { HINT } else { "" };
+    report(&format!("a connection was ended {end}: {text} ({violation}){hint}"));
 }

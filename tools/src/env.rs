@@ -28,6 +28,11 @@ pub const VARIABLES: &[Variable] = &[
         "A file: while it exists, the emulator's device is gone. Making it removes the device from programs that use it: see emulator.md.",
     ),
     variable(
+        "NDCOMPAT_EMULATOR_RNR_TIMEOUT",
+        "0: not at all, as over iWARP",
+        "For how many milliseconds, up to 60000, a message waits on the emulator for a receive that is not posted yet (RNR, receiver not ready), as over RoCE and InfiniBand. Set it for the process that receives, and for the one that sends: see emulator.md.",
+    ),
+    variable(
         "NDCOMPAT_LOG",
         "`warn`",
         "How much is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`; then, after commas, `MODULE=LEVEL`: see diagnosis.md.",

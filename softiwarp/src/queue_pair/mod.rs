@@ -5,6 +5,7 @@
 //! the program is used afterwards.
 
 mod pool;
+mod reading;
 mod receive_queue;
 mod receiver;
 mod request;
@@ -12,6 +13,8 @@ mod responder;
 mod send_queue;
 mod stream;
 mod transmitter;
+mod turns;
+mod waiting;
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +25,16 @@ pub use stream::Stream;
 
 use crate::completion::{Completion, CompletionQueue, Operation, Status};
 use crate::memory::Domain;
-use crate::wire::{Header, Terminate, Violation, terminate};
+use crate::wire::{Header, Terminate, Violation};
 use receive_queue::{ReceiveQueue, Receives};
-use receiver::{Found, Receiver};
+use receiver::Receiver;
 use responder::Incoming;
 use send_queue::SendQueue;
 use transmitter::{Sent, Transmitter, Trouble};
+pub(crate) use turns::Waiter;
+use waiting::Patience;
 
-/// How often one call of [`QueuePair::receive`] reads from the stream at most, so that other connections get their turn.
-const READS_PER_CALL: usize = 32;
-
-/// How much one call of [`QueuePair::transmit`] writes to the stream, for the same reason.
+/// How much one call of [`QueuePair::transmit`] writes to the stream at most, so that other connections get their turn.
 const BYTES_PER_CALL: usize = 4 << 20;
 
 /// The parameters of a queue pair.
@@ -134,13 +136,14 @@ pub struct QueuePair {
     abandoned: bool,
     /// What to do when everything listed has been written.
     trouble: Option<Trouble>,
+    patience: Patience,
 }
 
 impl QueuePair {
     /// A queue pair that is not connected.
     pub fn new(config: QueuePairConfig) -> QueuePair {
         let receives = match config.shared_receives {
-            Some(shared) => Receives::Shared(shared),
+            Some(shared) => Receives::Shared(shared, None),
             None => Receives::Own(ReceiveQueue::new(config.receive_depth, config.pieces_max)),
         };
         QueuePair {
@@ -158,6 +161,7 @@ impl QueuePair {
             held: false,
             abandoned: false,
             trouble: None,
+            patience: Patience::default(),
         }
     }
 
@@ -238,8 +242,9 @@ impl QueuePair {
     pub fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> Result<(), PostError> {
         match &mut self.receives {
             Receives::Own(queue) => queue.post(id, pieces)?,
-            Receives::Shared(_) => return Err(PostError::Invalid),
+            Receives::Shared(..) => return Err(PostError::Invalid),
         }
+        self.patience.wake();
         if matches!(self.phase, Phase::Ending | Phase::Ended) {
             self.flush();
         }
@@ -343,90 +348,6 @@ impl QueuePair {
         }
     }
 
-    /// Reads what there is to read, up to a limit; says whether there was something. What it leads to is to be sent by
-    /// [`transmit`](Self::transmit).
-    pub fn receive(&mut self, stream: &mut impl Stream) -> bool {
-        let mut any = false;
-        if self.phase != Phase::Running {
-            return any;
-        }
-        self.receiver.begin();
-        for _ in 0..READS_PER_CALL {
-            let drained = match self.phase {
-                Phase::Running => self.receiver.read(stream),
-                _ => break,
-            };
-            match drained {
-                Ok(drained) => {
-                    any = true;
-                    self.digest();
-                    if drained {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => {
-                    any = true;
-                    match error.kind() {
-                        io::ErrorKind::UnexpectedEof => self.lose(Cause::Closed),
-                        // The memory that the payload was for is gone.
-                        io::ErrorKind::ConnectionAborted => {
-                            let violation = Violation::DDP_CATASTROPHIC;
-                            self.end(Cause::Local, Some(Terminate { violation, cause: None }));
-                        }
-                        _ => self.lose(Cause::Lost),
-                    }
-                }
-            }
-        }
-        self.receiver.finish();
-        any
-    }
-
-    /// Takes what has arrived on a connection that is lost: messages, or why the peer has ended it.
-    fn receive_rest(&mut self, stream: &mut impl Stream) {
-        self.receiver.begin();
-        while self.phase == Phase::Running && self.receiver.read(stream).is_ok() {
-            self.digest();
-        }
-        self.receiver.finish();
-    }
-
-    /// Deals with all frames that were read.
-    fn digest(&mut self) {
-        while self.phase == Phase::Running {
-            let (frame, dealt) = match self.receiver.next() {
-                Ok(Found::Nothing) => return,
-                Ok(Found::Header(frame)) => (frame, self.begin_frame(frame)),
-                Ok(Found::End(frame)) => {
-                    self.held = false;
-                    (frame, self.end_frame(frame))
-                }
-                Err(violation) => {
-                    self.end_by_header(violation);
-                    return;
-                }
-            };
-            if let Err(violation) = dealt {
-                let cause = Some((frame.header, frame.ulpdu as u16));
-                self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
-            }
-        }
-    }
-
-    /// Ends the connection because of a header that is none. Of DDP's fields the Terminate shows the header, as RFC 5040 has it; a version
-    /// or an operation that is not known says nothing of what comes behind it.
-    fn end_by_header(&mut self, violation: Violation) {
-        let mut last = Vec::new();
-        let shows =
-            [Violation::QUEUE, Violation::MESSAGE_NUMBER, Violation::MESSAGE_OFFSET].contains(&violation);
-        match self.receiver.faulty().filter(|_| shows) {
-            Some((header, length)) => terminate::put_quoting(violation, header, length, &mut last),
-            None => Terminate { violation, cause: None }.put(&mut last),
-        }
-        self.end_saying(Cause::Peer(violation), Some(&last));
-    }
-
     /// Orderly end: starts no more frames, flushes outstanding requests, completes the partly written frame, closes the stream.
     pub fn disconnect(&mut self) {
         match self.phase {
@@ -478,6 +399,7 @@ impl QueuePair {
         self.sends.flush();
         self.report();
         self.receiver.sink.clear();
+        self.stop_waiting();
         while let Some(receive) = self.incoming.abandon().or_else(|| self.receives.take_flushed()) {
             self.received(receive.id, Status::Flushed, 0);
             self.receives.give_back(receive);

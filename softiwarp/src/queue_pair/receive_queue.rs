@@ -1,12 +1,13 @@
 //! Receive queues: of one queue pair, or shared by several.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::request::{Piece, PostError, total};
+use super::turns::{self, Turns, Waiter};
 
 /// The pieces of a receive.
 pub(super) type Pieces = SmallVec<[Piece; 2]>;
@@ -65,6 +66,15 @@ struct Shared {
     queue: ReceiveQueue,
     /// The limit: an event is reported when fewer receives are left. 0 for never.
     limit: usize,
+    /// Whose messages wait for a receive.
+    turns: Turns,
+}
+
+impl Shared {
+    /// Whether there is a receive for a message that has just arrived.
+    fn has_free(&self) -> bool {
+        self.queue.posted.len() > self.turns.promised()
+    }
 }
 
 /// A shared receive queue.
@@ -82,7 +92,7 @@ impl SharedReceiveQueue {
         pieces_max: usize,
         tell: impl Fn() + Send + Sync + 'static,
     ) -> SharedReceiveQueue {
-        let state = Shared { queue: ReceiveQueue::new(depth, pieces_max), limit: 0 };
+        let state = Shared { queue: ReceiveQueue::new(depth, pieces_max), limit: 0, turns: Turns::default() };
         SharedReceiveQueue { state: Mutex::new(state), tell: Box::new(tell) }
     }
 
@@ -91,7 +101,12 @@ impl SharedReceiveQueue {
     /// # Errors
     /// [`PostError::Full`], [`PostError::Invalid`].
     pub fn post(&self, id: u64, pieces: &[Piece]) -> Result<(), PostError> {
-        self.state.lock().queue.post(id, pieces)
+        let mut state = self.state.lock();
+        state.queue.post(id, pieces)?;
+        let next = state.turns.call();
+        drop(state);
+        turns::wake(next.as_ref());
+        Ok(())
     }
 
     /// Requests one event for when a message takes a receive and fewer than `limit` are left. 0 for none.
@@ -112,9 +127,14 @@ impl SharedReceiveQueue {
         Ok(())
     }
 
-    fn take(&self) -> Option<Receive> {
+    /// Takes the next receive: for a message that has waited in this turn, or for one that has just arrived.
+    fn take(&self, turn: Option<u64>) -> Option<Receive> {
         let mut state = self.state.lock();
-        let taken = state.queue.take();
+        let may = match turn {
+            Some(turn) => state.turns.take(turn),
+            None => state.has_free(),
+        };
+        let taken = if may { state.queue.take() } else { None };
         let low = state.queue.posted.len() < state.limit;
         if low {
             state.limit = 0;
@@ -127,10 +147,40 @@ impl SharedReceiveQueue {
     }
 }
 
+/// A place among the messages that wait for a receive of a shared queue. Dropping it gives the place up.
+pub(super) struct Turn {
+    queue: Arc<SharedReceiveQueue>,
+    number: u64,
+}
+
+impl Turn {
+    fn new(queue: &Arc<SharedReceiveQueue>, waiter: Weak<dyn Waiter>) -> Turn {
+        let mut state = queue.state.lock();
+        let number = state.turns.join(waiter);
+        // One may have been posted since there was none.
+        let next = if state.has_free() { state.turns.call() } else { None };
+        drop(state);
+        turns::wake(next.as_ref());
+        Turn { queue: Arc::clone(queue), number }
+    }
+
+    fn has_come(&self) -> bool {
+        self.queue.state.lock().turns.is_called(self.number)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let next = self.queue.state.lock().turns.leave(self.number);
+        turns::wake(next.as_ref());
+    }
+}
+
 /// The source of a queue pair's receives.
 pub(super) enum Receives {
     Own(ReceiveQueue),
-    Shared(Arc<SharedReceiveQueue>),
+    /// A shared queue, and the turn if a message waits.
+    Shared(Arc<SharedReceiveQueue>, Option<Turn>),
 }
 
 impl Receives {
@@ -138,7 +188,36 @@ impl Receives {
     pub(super) fn take(&mut self) -> Option<Receive> {
         match self {
             Receives::Own(queue) => queue.take(),
-            Receives::Shared(queue) => queue.take(),
+            Receives::Shared(queue, turn) => {
+                let taken = queue.take(turn.as_ref().map(|turn| turn.number));
+                if taken.is_some() {
+                    *turn = None;
+                }
+                taken
+            }
+        }
+    }
+
+    /// Has `waiter` woken when a receive is there.
+    pub(super) fn wait(&mut self, waiter: &Weak<dyn Waiter>) {
+        if let Receives::Shared(queue, turn @ None) = self {
+            *turn = Some(Turn::new(queue, Weak::clone(waiter)));
+        }
+    }
+
+    /// Whether the message that waits can go on.
+    pub(super) fn is_ready(&self) -> bool {
+        match self {
+            Receives::Own(queue) => !queue.posted.is_empty(),
+            Receives::Shared(_, Some(turn)) => turn.has_come(),
+            Receives::Shared(queue, None) => queue.state.lock().has_free(),
+        }
+    }
+
+    /// No message waits any more.
+    pub(super) fn stop_waiting(&mut self) {
+        if let Receives::Shared(_, turn) = self {
+            *turn = None;
         }
     }
 
@@ -146,7 +225,7 @@ impl Receives {
     pub(super) fn give_back(&mut self, receive: Receive) {
         match self {
             Receives::Own(queue) => queue.give_back(receive.pieces),
-            Receives::Shared(queue) => queue.state.lock().queue.give_back(receive.pieces),
+            Receives::Shared(queue, _) => queue.state.lock().queue.give_back(receive.pieces),
         }
     }
 
@@ -154,7 +233,7 @@ impl Receives {
     pub(super) fn take_flushed(&mut self) -> Option<Receive> {
         match self {
             Receives::Own(queue) => queue.take(),
-            Receives::Shared(_) => None,
+            Receives::Shared(..) => None,
         }
     }
 }

@@ -83,6 +83,7 @@ impl QueuePair {
                     return Err(Violation::MESSAGE_OFFSET);
                 }
                 let receive = self.receives.take().ok_or(Violation::NO_BUFFER)?;
+                self.patience.ends();
                 none.insert(Message { receive, kind, length: 0 })
             }
         };
@@ -202,6 +203,9 @@ impl QueuePair {
     /// Handles a Terminate. If it names a read, that read has failed.
     fn told(&mut self) {
         let said = Terminate::parse(&self.receiver.said);
+        if let Some(Terminate { violation: Violation::NO_BUFFER, cause }) = said {
+            self.was_not_received(cause.map(|(header, _)| header));
+        }
         if let Some(Terminate { violation, cause: Some((Header::ReadRequest { request, .. }, _)) }) = said {
             let failed = self.transmitter.reads.iter().find(|read| read.number == request.sink.0);
             if let Some(number) = failed.and_then(|read| read.slot) {

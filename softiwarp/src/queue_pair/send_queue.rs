@@ -137,6 +137,19 @@ impl SendQueue {
         }
     }
 
+    /// Fails the Send with this message number, of which `last` was the last, even if its bytes were sent; or, if it was reported, the next
+    /// one.
+    pub(super) fn fail_message(&mut self, number: Option<u32>, last: u32, status: Status) {
+        let is_send = |at: &u64| matches!(self.slot(*at).work, Work::Send(_));
+        let sent = (self.oldest..self.next).rev().filter(is_send);
+        let named = sent.zip(0..).find(|&(_, behind)| Some(last.wrapping_sub(behind)) == number);
+        let failed = named.map(|(at, _)| at).or_else(|| (self.oldest..self.end).find(is_send));
+        if let Some(failed) = failed {
+            let at = self.place(failed);
+            self.slots[at].stage = Stage::Done(status);
+        }
+    }
+
     /// Flushes all that is outstanding. After a failed request none counts as successful, even if its bytes were sent: programs
     /// rely on nothing behind the first failure.
     pub(super) fn flush(&mut self) {

@@ -91,7 +91,8 @@ pub(super) struct Transmitter {
     first: Option<Header>,
     /// Whether it is a response's turn, before a request.
     turn: bool,
-    sends: u32,
+    /// The number of the last Send.
+    pub(super) sends: u32,
     reads_sent: u32,
     scratch: Vec<Span>,
 }

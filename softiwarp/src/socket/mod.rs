@@ -13,6 +13,7 @@ mod listener;
 #[cfg(test)]
 mod model;
 mod poller;
+mod schedule;
 mod sync;
 mod timer;
 

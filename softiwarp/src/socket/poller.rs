@@ -1,6 +1,6 @@
 //! The epoll set of a device and its deadlines; serves its connections.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use rustix::event::epoll;
 
 use super::batching::Batches;
 use super::checks::Checks;
+use super::schedule::Schedule;
 use super::timer::Timer;
 use crate::completion::CompletionQueue;
 
@@ -25,6 +26,8 @@ pub(super) trait Pollable: Send + Sync {
     fn flush(&self) {}
     /// Ends it if one of its completion queues has lost a completion.
     fn check(&self) {}
+    /// Goes on with a message that has waited for a receive.
+    fn resume(&self) {}
     /// The device is removed: ends the connection or listener, and reports that.
     fn remove(&self);
 }
@@ -41,13 +44,6 @@ const TAKEOVER_DELAY_MIN: u64 = 64_000;
 const NOTES_PER_DELAY: u64 = 4;
 /// The clock is read at every 16th poll only.
 const LOOKS_PER_NOTE: u64 = 16;
-
-/// The deadlines, and the one that the timer is set to.
-#[derive(Default)]
-struct Deadlines {
-    all: BTreeSet<(Instant, u64)>,
-    set: Option<Instant>,
-}
 
 /// A descriptor of another kind than a connection's.
 struct Watched<F> {
@@ -78,7 +74,7 @@ pub struct Poller {
     epoll: OwnedFd,
     entries: Mutex<HashMap<u64, Arc<dyn Pollable>>>,
     timer: Timer,
-    deadlines: Mutex<Deadlines>,
+    schedule: Schedule<Instant>,
     next: AtomicU64,
     /// Counts looks.
     looks: AtomicU64,
@@ -102,7 +98,7 @@ impl Poller {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             entries: Mutex::default(),
             timer: Timer::new()?,
-            deadlines: Mutex::default(),
+            schedule: Schedule::new(),
             next: AtomicU64::new(TIMER + 1),
             looks: AtomicU64::new(0),
             batches: Batches::new(),
@@ -188,8 +184,7 @@ impl Poller {
                 self.expire();
                 continue;
             }
-            let entry = self.entries.lock().get(&key).cloned();
-            if let Some(entry) = entry {
+            if let Some(entry) = self.entry(key) {
                 entry.ready();
             }
         }
@@ -204,7 +199,7 @@ impl Poller {
     /// Drops all connections and listeners. Those without another reference are closed as at the end of a process: no event
     /// is reported, no request flushed.
     pub fn clear(&self) {
-        self.deadlines.lock().all.clear();
+        self.schedule.clear();
         self.batches.clear();
         // Dropped without the lock, as closing sockets takes time.
         let entries = std::mem::take(&mut *self.entries.lock());
@@ -295,30 +290,17 @@ impl Poller {
 
     fn expire(&self) {
         self.timer.clear();
-        let now = Instant::now();
-        loop {
-            let (at, key) = {
-                let mut deadlines = self.deadlines.lock();
-                match deadlines.all.first() {
-                    Some(&expired) if expired.0 <= now => {
-                        deadlines.all.pop_first();
-                        expired
-                    }
-                    first => {
-                        let first = first.map(|&(at, _)| at);
-                        deadlines.set = first;
-                        if let Some(first) = first {
-                            self.timer.set(first.saturating_duration_since(now));
-                        }
-                        return;
-                    }
-                }
-            };
-            let entry = self.entries.lock().get(&key).cloned();
-            if let Some(entry) = entry {
-                entry.expired(at);
-            }
-        }
+        let resume = |key| self.entry(key).map_or((), |entry| entry.resume());
+        let expired = |at, key| self.entry(key).map_or((), |entry| entry.expired(at));
+        self.schedule.expire(Instant::now(), resume, expired, |at| self.set_timer(at));
+    }
+
+    fn set_timer(&self, at: Instant) {
+        self.timer.set(at.saturating_duration_since(Instant::now()));
+    }
+
+    fn entry(&self, key: u64) -> Option<Arc<dyn Pollable>> {
+        self.entries.lock().get(&key).cloned()
     }
 
     /// Has `tell` called, by whoever drives the poller, when `descriptor` is readable, until the device is removed. It must read what
@@ -385,19 +367,13 @@ impl Poller {
             return None;
         }
         let at = after.map(|after| Instant::now() + after);
-        let mut deadlines = self.deadlines.lock();
-        if let Some(before) = before {
-            deadlines.all.remove(&(before, key));
-        }
-        if let (Some(at), Some(after)) = (at, after) {
-            deadlines.all.insert((at, key));
-            // A timer that expires too early is set again then.
-            if deadlines.set.is_none_or(|set| at < set) {
-                deadlines.set = Some(at);
-                self.timer.set(after);
-            }
-        }
+        self.schedule.replace(key, before, at, |at| self.set_timer(at));
         at
+    }
+
+    /// Has `resume` called soon, by whoever drives the poller. May be called with a queue pair locked.
+    pub(super) fn wake(&self, key: u64) {
+        self.schedule.wake(key, Instant::now(), |at| self.set_timer(at));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The synchronisation primitives of [`batching`](super::batching) and [`checks`](super::checks), in one place so that their model can substitute others.
+//! The synchronisation primitives of [`batching`](super::batching), [`checks`](super::checks) and
+//! [`schedule`](super::schedule), in one place so that their model can substitute others.
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 

@@ -102,6 +102,7 @@ fn to_c(completion: &Completion) -> ibv_wc {
         Status::Bind => IBV_WC_MW_BIND_ERR,
         Status::RemoteAccess => IBV_WC_REM_ACCESS_ERR,
         Status::RemoteOperation => IBV_WC_REM_OP_ERR,
+        Status::ReceiverNotReady => IBV_WC_RNR_RETRY_EXC_ERR,
     };
     wc.opcode = match completion.operation {
         Operation::Send => IBV_WC_SEND,

@@ -51,7 +51,7 @@ pub use programs::{
 };
 pub use queue_pair::{
     ibv_create_qp, ibv_create_srq, ibv_destroy_qp, ibv_destroy_srq, ibv_modify_qp, ibv_modify_srq,
-    ibv_query_qp, ibv_query_srq,
+    ibv_query_qp, ibv_query_srq, wait_for_receives,
 };
 pub use removal::gone_while_exists;
 

@@ -2,8 +2,9 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use verbs_sys::*;
@@ -16,6 +17,14 @@ use super::memory::Pd;
 use super::rnic::{Rnic, rnic_of};
 use super::{created, functions, verb};
 use crate::queue_pair::{Phase, QueuePair, QueuePairConfig, SharedReceiveQueue};
+
+static WAITING: OnceLock<Duration> = OnceLock::new();
+
+/// Messages that meet no receive wait for one up to `limit`, at queue pairs that are made from now on
+/// ([`QueuePair::wait_for_receives`]). The first call counts.
+pub fn wait_for_receives(limit: Duration) {
+    let _ = WAITING.set(limit);
+}
 
 /// A queue pair.
 #[repr(C)]
@@ -138,7 +147,7 @@ functions! {
             let receive = unsafe { Cq::of(asked.recv_cq) };
             // SAFETY: made by `ibv_create_srq`, and not destroyed yet, as verbs ask.
             let shared = (!asked.srq.is_null()).then(|| unsafe { Srq::of(asked.srq) });
-            let pair = QueuePair::new(QueuePairConfig {
+            let mut pair = QueuePair::new(QueuePairConfig {
                 number,
                 domain: domain.clone(),
                 send_completions: Arc::clone(&send.queue),
@@ -149,6 +158,9 @@ functions! {
                 pieces_max: PIECES_MAX,
                 inline_max: cap.max_inline_data as usize,
             });
+            if let Some(&limit) = WAITING.get() {
+                pair.wait_for_receives(limit);
+            }
             let mut raw: ibv_qp = zeroed();
             raw.context = context;
             (raw.qp_context, raw.pd, raw.send_cq, raw.recv_cq) = (asked.qp_context, pd, asked.send_cq, asked.recv_cq);

@@ -10,6 +10,7 @@ use softiwarp::memory::{Domain, Memory};
 use softiwarp::queue_pair::{Payload, Piece, QueuePair, QueuePairConfig, SendRequest, Work};
 use softiwarp::socket::{Connection, Event, Handler, Listener, Poller, SharedPair};
 use softiwarp::startup::Offer;
+use softiwarp::wire::SendKind;
 
 pub const OFFER: Offer = Offer { inbound_reads: 8, outbound_reads: 8, crc: false, peer_to_peer: true };
 
@@ -144,4 +145,26 @@ pub fn post(connection: &Connection, id: u64, work: Work, pieces: &[Piece]) {
 
 pub fn seen(completions: &[Completion]) -> Vec<(u64, Status)> {
     completions.iter().map(|completion| (completion.id, completion.status)).collect()
+}
+
+/// Longer than a test takes.
+pub const LONG: Duration = Duration::from_secs(60);
+pub const SEND: Work = Work::Send(SendKind { solicited: false, invalidate: None });
+
+/// Two ends whose messages wait up to `limit`.
+pub fn patient(limit: Duration) -> Connected {
+    let connected = connected("127.0.0.1:0", OFFER);
+    for end in [&connected.ends.0, &connected.ends.1] {
+        end.pair.lock().wait_for_receives(limit);
+    }
+    connected
+}
+
+pub fn both(connected: &Connected) -> [&Device; 2] {
+    [&connected.devices.0, &connected.devices.1]
+}
+
+/// Drives the devices until a message waits at the end.
+pub fn until_one_waits(devices: &[&Device], end: &End) {
+    until(devices, || end.pair.lock().waits_until().map(|_| ()));
 }

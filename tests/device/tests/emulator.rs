@@ -76,6 +76,9 @@ fn a_value_without_meaning_is_named() {
     let (lines, said) = seen(&[("NDCOMPAT_EMULATOR", "banana")]);
     assert_eq!(lines, ["ND_INVALID_PARAMETER"]);
     assert!(said.contains("NDCOMPAT_EMULATOR=banana"), "{said}");
+    let (lines, said) = seen(&[("NDCOMPAT_EMULATOR", "on"), ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "4s")]);
+    assert_eq!(lines, ["ND_INVALID_PARAMETER"]);
+    assert!(said.contains("NDCOMPAT_EMULATOR_RNR_TIMEOUT=4s"), "{said}");
 }
 
 #[test]

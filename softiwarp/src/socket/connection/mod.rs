@@ -283,10 +283,13 @@ impl Pollable for Connection {
         if let Some(pair) = self.pair.get().filter(|_| up) {
             let pair = pair.lock();
             let queues = [pair.send_queue(), pair.receive_queue()].map(Arc::clone);
+            let waits = pair.waits_until().is_some();
             if self.advance(pair) {
                 for queue in &queues {
                     queue.was_busy(&(self.this.clone() as Weak<dyn Source>));
                 }
+            } else if waits {
+                self.lose_if_failed();
             }
         }
     }
@@ -296,6 +299,12 @@ impl Pollable for Connection {
             let mut pair = self.pace.unlist(|| pair.lock());
             self.transmit(&mut pair);
             self.unlock(pair);
+        }
+    }
+
+    fn resume(&self) {
+        if let Some(pair) = self.pair.get().filter(|_| self.up.load(Ordering::Acquire)) {
+            self.advance(pair.lock());
         }
     }
 
@@ -344,11 +353,13 @@ impl Pollable for Connection {
                 drop(state);
                 let Some(pair) = self.pair.get() else { return };
                 let mut pair = pair.lock();
-                if pair.phase() == Phase::Running && !pair.is_owed_first_frame() {
-                    pair.release();
-                    self.transmit(&mut pair);
-                } else {
-                    pair.lose(Cause::Lost);
+                if !self.end_waiting(&mut pair) {
+                    if pair.phase() == Phase::Running && !pair.is_owed_first_frame() {
+                        pair.release();
+                        self.transmit(&mut pair);
+                    } else {
+                        pair.lose(Cause::Lost);
+                    }
                 }
                 self.unlock(pair);
             }

@@ -13,7 +13,7 @@ use super::super::backlog::Counted;
 use super::super::link::Link;
 use super::super::poller::Poller;
 use super::{Connection, Ended, Event, Handler, IN, LEFT, OUT, SharedPair, State};
-use crate::queue_pair::{Agreement, Opening, Phase, Stream};
+use crate::queue_pair::{Agreement, Opening, Phase, QueuePair, Stream};
 use crate::startup::{self, Answer, Asked, Offer};
 use crate::wire::startup::Parsed;
 use crate::wire::{StartFrame, StartKind, Terminate, Violation};
@@ -31,6 +31,9 @@ const FIRST_FRAME_TIME: Duration = Duration::from_millis(50);
 /// How long the empty frame may take that the peer has agreed to send first. Its device does that by itself, so that a connection
 /// without it is lost.
 const OWED_FRAME_TIME: Duration = Duration::from_secs(5);
+
+/// How much TCP should take at each end while a message waits for its receive: what TCP has taken counts as sent.
+const PATIENT_BUFFER: usize = 128 << 10;
 
 /// The longest segment on any Ethernet.
 const ETHERNET_MAX: usize = 16 << 10;
@@ -135,7 +138,7 @@ impl Connection {
             self.close(&mut state);
             return Err(error);
         }
-        unconnected.start(agreement, self.frame_max());
+        self.start(&mut unconnected, agreement);
         // It is not set yet, as a connection has one request.
         let _ = self.pair.set(Arc::clone(&pair));
         *state = State::Up;
@@ -175,6 +178,17 @@ impl Connection {
             return Err(io::ErrorKind::NotConnected.into());
         }
         Ok(())
+    }
+
+    /// Starts the queue pair on this connection.
+    fn start(&self, pair: &mut QueuePair, agreement: Agreement) {
+        pair.set_waiter(self.this.clone());
+        if pair.is_patient() {
+            // With the default sizes more is taken, so fewer messages know that they were not received.
+            let _ = self.socket.set_send_buffer_size(PATIENT_BUFFER);
+            let _ = self.socket.set_recv_buffer_size(PATIENT_BUFFER);
+        }
+        pair.start(agreement, self.frame_max());
     }
 
     /// The longest frame: one TCP segment. On the loopback interface TCP starts with shorter segments than it sends later.
@@ -264,7 +278,7 @@ impl Connection {
                                 self.close(state);
                                 return Some(Event::Ended(Ended::Unreachable(libc::ECONNABORTED)));
                             }
-                            pair.start(agreement, self.frame_max());
+                            self.start(&mut pair, agreement);
                             // The first frame, if this side has to send it: the peer may not send before.
                             self.transmit(&mut pair);
                             self.want(&pair);

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use parking_lot::MutexGuard;
+use rustix::event::epoll::EventFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::link::Link;
 use super::super::poller::Pollable;
 use super::{CLOSE_TIME, Connection, IN, OUT};
 use crate::completion::Source;
-use crate::queue_pair::{Phase, PostError, QueuePair, SendRequest};
+use crate::queue_pair::{Cause, Phase, PostError, QueuePair, SendRequest, Waiter};
+
+/// In the record of what the socket is watched for: the queue pair is ending. No flag of epoll's.
+const ENDING: u32 = 1 << 16;
 
 /// Posts several requests at once. They are sent when it is dropped, in as few system calls as possible. The queue pair is
 /// locked meanwhile.
@@ -96,19 +102,63 @@ impl Connection {
 
     /// Watches the socket for what the queue pair needs.
     pub(super) fn want(&self, pair: &QueuePair) {
-        let interest = match (pair.phase(), pair.wants_to_write()) {
-            (Phase::Running, false) => IN,
-            (Phase::Running, true) => IN | OUT,
-            (Phase::Ending, _) => OUT,
+        let waits = pair.waits_until();
+        let writes = if pair.wants_to_write() { OUT } else { EventFlags::empty() };
+        let (interest, mark) = match pair.phase() {
+            // What comes behind a message that waits for its receive stays with TCP.
+            Phase::Running if waits.is_some() => (writes, 0),
+            Phase::Running => (IN | writes, 0),
+            Phase::Ending => (OUT, ENDING),
             _ => return,
         };
         // With the queue pair locked, so that the last change is the current one.
-        if self.interest.swap(interest.bits(), Ordering::Relaxed) != interest.bits() {
+        let now = interest.bits() | mark;
+        if self.interest.swap(now, Ordering::Relaxed) != now {
             self.poller.change(self.key, &self.socket, interest);
             if pair.phase() == Phase::Ending {
                 // A peer that does not read must not delay it.
                 self.set_deadline(Some(CLOSE_TIME));
+            } else if let Some(until) = waits {
+                self.set_deadline(Some(until.saturating_duration_since(Instant::now())));
             }
+        }
+    }
+
+    /// The time limit of a message that waits for its receive may have come. Returns whether one was waiting.
+    pub(super) fn end_waiting(&self, pair: &mut QueuePair) -> bool {
+        if pair.waits_until().is_none() {
+            return false;
+        }
+        // Its receive may have been posted just now.
+        if pair.receive(&mut Link(&self.socket)) {
+            self.transmit(pair);
+        }
+        let Some(until) = pair.waits_until() else { return true };
+        match until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            // The limit was another message's.
+            Some(left) => self.set_deadline(Some(left)),
+            None => {
+                pair.give_up();
+                self.transmit(pair);
+            }
+        }
+        true
+    }
+
+    /// Loses the connection if TCP has failed while nothing is read from it.
+    pub(super) fn lose_if_failed(&self) {
+        let mut socket = [PollFd::new(&self.socket, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut socket, Some(&now)).is_ok_and(|count| count != 0)
+            && let Some(pair) = self.pair.get()
+        {
+            let mut pair = pair.lock();
+            // Its receive may have been posted just now.
+            pair.receive(&mut Link(&self.socket));
+            if pair.waits_until().is_some() {
+                pair.lose(Cause::Lost);
+            }
+            self.unlock(pair);
         }
     }
 }
@@ -120,5 +170,11 @@ impl Source for Connection {
         }
         // The thread that holds the lock makes the progress.
         self.pair.get().and_then(|pair| pair.try_lock()).is_some_and(|pair| self.advance(pair))
+    }
+}
+
+impl Waiter for Connection {
+    fn wake(&self) {
+        self.poller.wake(self.key);
     }
 }

@@ -1,4 +1,4 @@
-//! Batching and checks under loom: the same files are compiled here again, with loom's primitives.
+//! Batching, checks and the schedule under loom: the same files are compiled here again, with loom's primitives.
 
 #![allow(clippy::duplicate_mod, reason = "compiling the same file again is the point")]
 #![allow(dead_code, reason = "not everything is modelled")]
@@ -12,3 +12,5 @@ pub(crate) use sync::Lock;
 mod batching;
 #[path = "../checks.rs"]
 mod checks;
+#[path = "../schedule.rs"]
+mod schedule;

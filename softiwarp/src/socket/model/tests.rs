@@ -1,4 +1,4 @@
-//! No request stays held back with nobody to send it, and no check that was asked for is left out.
+//! No request stays held back with nobody to send it, no check that was asked for is left out, and nothing that is due is forgotten.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use loom::thread;
 
 use super::batching::{Batches, Pace};
 use super::checks::Checks;
+use super::schedule::Schedule;
 use super::sync::Lock;
 
 /// A poller with one connection, whose queue pair is the number of requests that are posted and not sent.
@@ -221,5 +222,97 @@ fn what_was_there_when_a_check_was_asked_for_is_found_before_all_have_returned()
         model.overflow(1);
         other.join().unwrap();
         assert_eq!(*model.found.lock(), 3);
+    });
+}
+
+/// A schedule, its timer, and how often what was woken has been resumed.
+struct Alarm {
+    schedule: Schedule<u32>,
+    /// The timer has expired, and was not cleared.
+    expired: Lock<bool>,
+    resumed: Lock<u32>,
+    ended: Lock<u32>,
+}
+
+impl Alarm {
+    const NOW: u32 = 5;
+
+    fn new() -> Arc<Alarm> {
+        let (expired, resumed, ended) = (Lock::new(false), Lock::new(0), Lock::new(0));
+        Arc::new(Alarm { schedule: Schedule::new(), expired, resumed, ended })
+    }
+
+    /// A timer that is set to a time that has come expires at once.
+    fn set_timer(&self, at: u32) {
+        if at <= Alarm::NOW {
+            *self.expired.lock() = true;
+        }
+    }
+
+    fn wake(&self) {
+        self.schedule.wake(1, Alarm::NOW, |at| self.set_timer(at));
+    }
+
+    fn set_deadline(&self, at: u32) {
+        self.schedule.replace(2, None, Some(at), |at| self.set_timer(at));
+    }
+
+    /// As the poller does, with the set of what is ready.
+    fn turn(&self) {
+        let expired = *self.expired.lock();
+        if expired {
+            *self.expired.lock() = false;
+            let resume = |_| *self.resumed.lock() += 1;
+            self.schedule.expire(Alarm::NOW, resume, |_, _| *self.ended.lock() += 1, |at| self.set_timer(at));
+        }
+    }
+
+    /// Whoever drives finds all that is left.
+    fn finish(&self) {
+        for _ in 0..3 {
+            self.turn();
+        }
+    }
+}
+
+fn run_alarm(alarm: &Arc<Alarm>, body: impl FnOnce(&Alarm) + 'static) -> thread::JoinHandle<()> {
+    let alarm = Arc::clone(alarm);
+    thread::spawn(move || body(&alarm))
+}
+
+#[test]
+fn what_is_woken_is_resumed_whoever_clears_the_timer() {
+    check(|| {
+        let alarm = Alarm::new();
+        // The timer may be set to a later time already.
+        alarm.set_deadline(9);
+        let drives = run_alarm(&alarm, |alarm| {
+            alarm.turn();
+            alarm.turn();
+        });
+        let wakes = run_alarm(&alarm, Alarm::wake);
+        alarm.wake();
+        alarm.turn();
+        for thread in [drives, wakes] {
+            thread.join().unwrap();
+        }
+        alarm.finish();
+        assert_eq!((*alarm.resumed.lock(), *alarm.ended.lock()), (2, 0));
+    });
+}
+
+#[test]
+fn a_deadline_that_has_come_is_told_once_beside_what_is_woken() {
+    check(|| {
+        let alarm = Alarm::new();
+        let drives = run_alarm(&alarm, Alarm::turn);
+        let wakes = run_alarm(&alarm, Alarm::wake);
+        alarm.set_deadline(4);
+        alarm.turn();
+        for thread in [drives, wakes] {
+            thread.join().unwrap();
+        }
+        alarm.finish();
+        assert_eq!((*alarm.resumed.lock(), *alarm.ended.lock()), (1, 1));
     });
 }

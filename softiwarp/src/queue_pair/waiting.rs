@@ -1,0 +1,129 @@
+//! A message that meets no receive and waits for one, as over RoCE: an option. Nothing behind it is read meanwhile, so that TCP holds the
+//! peer back. Over iWARP, such a message ends the connection.
+
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use super::receiver::Frame;
+use super::turns::{self, Waiter};
+use super::{Cause, Phase, QueuePair};
+use crate::completion::Status;
+use crate::wire::{Header, Terminate, Violation};
+
+/// The longest time that a message waits.
+const LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The message that waits, and for how long.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// How long a message waits; `None` for not at all.
+    limit: Option<Duration>,
+    /// Is woken when there is a receive.
+    waiter: Option<Weak<dyn Waiter>>,
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    /// The first frame of the message. Its header has been read.
+    frame: Frame,
+    until: Instant,
+    /// The waiter has been woken.
+    woken: bool,
+}
+
+impl Patience {
+    /// The frame whose message waits.
+    pub(super) fn frame(&self) -> Option<Frame> {
+        self.waiting.as_ref().map(|waiting| waiting.frame)
+    }
+
+    /// A receive was posted.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| !waiting.woken) {
+            waiting.woken = true;
+            turns::wake(self.waiter.as_ref());
+        }
+    }
+
+    /// The message has met its receive.
+    pub(super) fn ends(&mut self) {
+        self.waiting = None;
+    }
+}
+
+impl QueuePair {
+    /// From now on, a message that meets no receive waits for one up to `limit`. After that it ends the connection. Of a peer that has
+    /// ended the connection so, the oldest Send that is outstanding completes with
+    /// [`Status::ReceiverNotReady`].
+    pub fn wait_for_receives(&mut self, limit: Duration) {
+        // Longer ones could not be added to a time.
+        self.patience.limit = Some(limit.min(LIMIT_MAX));
+    }
+
+    /// Whether messages wait for receives.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.patience.limit.is_some()
+    }
+
+    /// Who is woken when a message waits and a receive is there.
+    pub(crate) fn set_waiter(&mut self, waiter: Weak<dyn Waiter>) {
+        self.patience.waiter = Some(waiter);
+    }
+
+    /// Until when the peer's message waits for its receive, if one does. Nothing is read from the stream meanwhile.
+    pub fn waits_until(&self) -> Option<Instant> {
+        self.patience.waiting.as_ref().map(|waiting| waiting.until)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.patience.waiting.is_some()
+    }
+
+    /// Whether the receive is there.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.receives.is_ready()
+    }
+
+    /// The message that begins with this frame has met no receive. Returns whether it waits for one.
+    pub(super) fn waits(&mut self, frame: Frame) -> bool {
+        let Some(limit) = self.patience.limit else { return false };
+        match &mut self.patience.waiting {
+            Some(waiting) => waiting.woken = false,
+            none => *none = Some(Waiting { frame, until: Instant::now() + limit, woken: false }),
+        }
+        if let Some(waiter) = &self.patience.waiter {
+            self.receives.wait(waiter);
+        }
+        // The peer has sent its first frame.
+        self.held = false;
+        true
+    }
+
+    /// Ends the connection, as the message has waited for too long.
+    pub fn give_up(&mut self) {
+        if self.phase == Phase::Running
+            && let Some(frame) = self.patience.frame()
+        {
+            let (violation, cause) = (Violation::NO_BUFFER, Some((frame.header, frame.ulpdu as u16)));
+            self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
+        }
+    }
+
+    /// The peer had no receive for a message of this side's, whose header it shows. If messages wait, that one fails, as over RoCE; or,
+    /// if TCP had taken it and it has been reported as sent, the next one.
+    pub(super) fn was_not_received(&mut self, shown: Option<Header>) {
+        if self.is_patient() {
+            let number = match shown {
+                Some(Header::Send { number, .. }) => Some(number),
+                _ => None,
+            };
+            self.sends.fail_message(number, self.transmitter.sends, Status::ReceiverNotReady);
+        }
+    }
+
+    pub(super) fn stop_waiting(&mut self) {
+        self.patience.ends();
+        self.receives.stop_waiting();
+    }
+}
