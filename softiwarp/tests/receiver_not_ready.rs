@@ -5,6 +5,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,11 @@ fn disconnected(devices: &[&Device], of: &Device) -> Option<Cause> {
     }
 }
 
+/// Whether the device is ready again and again. A timer of the start may still expire.
+fn spins(device: &Device) -> bool {
+    (0..5).all(|_| device.poller.drive(Some(Duration::from_millis(100))))
+}
+
 #[test]
 fn a_message_waits_for_a_receive_that_is_posted_later() {
     for crc in [false, true] {
@@ -37,7 +43,7 @@ fn a_message_waits_for_a_receive_that_is_posted_later() {
         thread::sleep(Duration::from_millis(50));
         // Nothing is ready meanwhile, so nothing spins.
         while one.devices.0.poller.drive(Some(Duration::from_millis(20))) {}
-        assert!(!one.devices.1.poller.drive(Some(Duration::from_millis(20))));
+        assert!(!spins(&one.devices.1));
         assert!(one.ends.1.received.poll().is_none());
         one.ends.1.pair.lock().post_receive(2, &[to.piece(0, 64)]).unwrap();
         let received = completions(&both(&one), &one.ends.1.received, 1);
@@ -226,9 +232,7 @@ fn the_message_of_a_peer_that_has_closed_is_received() {
     stream.write_all(&frame(1)).unwrap();
     until_one_waits(&[&device], &end);
     drop(stream);
-    // A timer of the start may still expire.
-    let spins = (0..5).all(|_| device.poller.drive(Some(Duration::from_millis(100))));
-    assert!(!spins);
+    assert!(!spins(&device));
     end.pair.lock().post_receive(2, &[]).unwrap();
     assert_eq!(seen(&completions(&[&device], &end.received, 1)), [(2, Status::Success)]);
     assert_eq!(disconnected(&[&device], &device), Some(Cause::Closed));
@@ -325,7 +329,7 @@ fn an_end_while_a_message_waits() {
     until_one_waits(&both(&one), &one.ends.1);
     one.connections.0.disconnect();
     while one.devices.0.poller.drive(Some(Duration::from_millis(20))) {}
-    assert!(!one.devices.1.poller.drive(Some(Duration::from_millis(50))), "nothing spins");
+    assert!(!spins(&one.devices.1));
     one.ends.1.pair.lock().post_receive(2, &[]).unwrap();
     assert_eq!(seen(&completions(&both(&one), &one.ends.1.received, 1)), [(2, Status::Success)]);
     assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Closed));
@@ -416,10 +420,12 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
         let one = patient(LONG);
         post(&one.connections.0, 1, SEND, &[]);
         until_one_waits(&both(&one), &one.ends.1);
+        let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let poller = &one.devices.1.poller;
             let background = (!sleeps).then(|| Background::start(Arc::clone(poller)).unwrap());
-            let driver = sleeps.then(|| scope.spawn(|| while !poller.drive(Some(LONG)) {}));
+            let driver = sleeps
+                .then(|| scope.spawn(|| while !over.load(Ordering::Relaxed) && !poller.drive(Some(LONG)) {}));
             thread::sleep(Duration::from_millis(20));
             let begin = Instant::now();
             one.ends.1.pair.lock().post_receive(2, &[]).unwrap();
@@ -429,6 +435,7 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
                 done
             });
             assert_eq!(done.map(|done| (done.id, done.status)), Some((2, Status::Success)));
+            over.store(true, Ordering::Relaxed);
             drop((driver.map(|driver| driver.join().unwrap()), background));
         });
     }

@@ -131,7 +131,8 @@ fn who_ends_while_it_waits_for_a_shared_receive_leaves_it_to_the_next() {
 /// Threads send, post receives and drive at once. No receive stays without a message while one waits.
 #[test]
 fn no_wake_up_is_lost() {
-    const COUNT: u64 = 2000;
+    // No queue has less room for results.
+    const COUNT: u64 = 1000;
     let shared = Shared::new(3, LONG);
     let own = patient(LONG);
     let Connected { devices, ends, connections } = &own;

@@ -2,7 +2,7 @@
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
@@ -118,6 +118,9 @@ impl Span {
     }
 }
 
+/// The end of a message's part that is stored after the rest, in bytes.
+pub(crate) const TAIL: usize = 64;
+
 /// A range of memory in use, which stays registered meanwhile.
 pub struct Held<'a> {
     span: &'a Span,
@@ -138,11 +141,31 @@ impl Held<'_> {
     }
 
     /// Copies `bytes` to its start, as many as fit. Returns how many.
+    ///
+    /// The last [`TAIL`] bytes come after all others and in their order: a program may poll the end of what a peer writes, and then
+    /// use all of it. (`memcpy` may store the end before the beginning.)
     pub fn fill(&self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.len());
+        let start = self.pointer();
+        let aligned = |at: usize| at + start.wrapping_add(at).align_offset(size_of::<u64>());
+        let (head, tail) = bytes[..count].split_at(aligned(count.saturating_sub(TAIL)).min(count));
         // SAFETY: `count` bytes are mapped and writable (`Memory::register`). `bytes` does not overlap them, as no
         // reference to registered memory exists.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.pointer(), count) };
+        unsafe { ptr::copy_nonoverlapping(head.as_ptr(), start, head.len()) };
+        let (words, rest) = tail.as_chunks();
+        let mut to = start.wrapping_add(head.len());
+        for word in words {
+            // SAFETY: eight of the `count` bytes, aligned. Only the program accesses them meanwhile, as with any device.
+            let place = unsafe { AtomicU64::from_ptr(to.cast()) };
+            place.store(u64::from_ne_bytes(*word), Ordering::Release);
+            to = to.wrapping_add(word.len());
+        }
+        for byte in rest {
+            // SAFETY: one of the `count` bytes. Only the program accesses it meanwhile, as with any device.
+            let place = unsafe { AtomicU8::from_ptr(to) };
+            place.store(*byte, Ordering::Release);
+            to = to.wrapping_add(1);
+        }
         count
     }
 

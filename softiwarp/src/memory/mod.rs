@@ -7,6 +7,7 @@
 mod grant;
 mod table;
 
+pub(crate) use grant::TAIL;
 pub use grant::{Held, Span};
 pub use table::{Binding, Domain, Memory, MemoryError, Region, Window};
 

@@ -7,7 +7,7 @@ use std::io;
 
 use super::pool;
 use super::stream::Stream;
-use crate::memory::{Held, Span};
+use crate::memory::{Held, Span, TAIL};
 use crate::wire::crc::Crc;
 use crate::wire::rdmap::Parsed;
 use crate::wire::{Header, Violation, fpdu, rdmap, terminate};
@@ -234,24 +234,31 @@ impl Receiver {
     /// the payload was deregistered.
     pub(super) fn read(&mut self, stream: &mut impl Stream) -> io::Result<bool> {
         self.compact();
-        let direct = matches!(self.stage, Stage::Payload(frame, _) if frame.header != Header::Terminate);
-        if !direct {
+        // The end of the payload comes through the buffer, so that it is stored last: see `Held::fill`.
+        let mut left = match self.stage {
+            Stage::Payload(frame, left) if frame.header != Header::Terminate => left.saturating_sub(TAIL),
+            _ => 0,
+        };
+        if left == 0 {
             return self.read_buffer(stream);
         }
         let mut held: [Option<Held<'_>>; SPANS_MAX] = [const { None }; SPANS_MAX];
         let mut vector = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SPANS_MAX + 1];
         let (mut count, mut in_place) = (0, 0);
-        let spans = &self.sink[self.sink_at..];
-        let complete = spans.len() <= SPANS_MAX;
-        for span in spans.iter().take(SPANS_MAX) {
+        for span in self.sink[self.sink_at..].iter().take(SPANS_MAX) {
+            if left == 0 {
+                break;
+            }
             let memory = held[count].insert(span.hold().ok_or(io::ErrorKind::ConnectionAborted)?);
-            vector[count] = libc::iovec { iov_base: memory.pointer().cast(), iov_len: memory.len() };
-            in_place += memory.len();
+            let length = memory.len().min(left);
+            vector[count] = libc::iovec { iov_base: memory.pointer().cast(), iov_len: length };
+            in_place += length;
+            left -= length;
             count += 1;
         }
         let mut asked = in_place;
-        // Bytes for the buffer follow only after the whole payload.
-        if complete {
+        // Bytes for the buffer follow only after these.
+        if left == 0 {
             let room = self.end..self.end + self.room();
             let room = &mut self.buffer[room];
             vector[count] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };

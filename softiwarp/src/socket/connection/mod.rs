@@ -84,7 +84,8 @@ pub enum Ended {
     Removed,
 }
 
-/// The handler of a connection's events. Called on the thread that drives the poller, with no lock held.
+/// The handler of a connection's events. Called on the thread that drives the poller, with no lock held. It must not wait for other
+/// connections: until it returns, those that were woken, and deadlines, may wait for this thread.
 pub trait Handler: Send + Sync {
     /// Handles an event.
     fn event(&self, connection: &Arc<Connection>, event: Event);

@@ -242,11 +242,9 @@ impl Alarm {
         Arc::new(Alarm { schedule: Schedule::new(), expired, resumed, ended })
     }
 
-    /// A timer that is set to a time that has come expires at once.
+    /// A timer that is set to a time that has come expires at once. To set it takes back that it has expired.
     fn set_timer(&self, at: u32) {
-        if at <= Alarm::NOW {
-            *self.expired.lock() = true;
-        }
+        *self.expired.lock() = at <= Alarm::NOW;
     }
 
     fn wake(&self) {
