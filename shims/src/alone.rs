@@ -1,17 +1,23 @@
 //! Tests that need a process of their own, as what they look at belongs to the whole process.
 
+use std::io::{Write, stderr};
 use std::process::Command;
 
-/// Runs an ignored test of this program, with no other beside it, on the first thread of a new process.
+const SKIPPED: &str = "skipped: ";
+
+/// Says that a test, or the rest of it, is left out: also if it passes, whose output is not shown otherwise.
+pub(crate) fn skipped(why: &str) {
+    writeln!(stderr(), "{SKIPPED}{why}").unwrap();
+}
+
+/// Runs an ignored test of this program, with no other beside it, on the first thread of a new process. Repeats what it has
+/// [`skipped`].
 pub(crate) fn run(test: &str) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--exact", "--ignored", "--test-threads=1", test]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let [said, complained] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{complained}");
+    complained.lines().filter_map(|line| line.strip_prefix(SKIPPED)).for_each(skipped);
 }
 
 /// A child made by `fork`, which does `work` and ends with what it returns. The calling thread is the only one of its process.

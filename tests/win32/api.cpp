@@ -26,6 +26,7 @@
 
 #define LAST_ERROR GetLastError()
 #include "../check.h"
+#include "waits.h"
 
 // Rights that stand for several, as programs ask for them.
 static void files_are_opened_by_generic_rights()
@@ -73,8 +74,7 @@ static void interfaces_are_watched()
             told = type;
     };
     CHECK(NotifyIpInterfaceChange(AF_UNSPEC, callback, &told, TRUE, &handle) == NO_ERROR && handle != nullptr);
-    while (told < 0)
-        Sleep(1);
+    CHECK(comes_true([] { return told >= 0; }));
     CHECK(told == MibInitialNotification && CancelMibChangeNotify2(handle) == NO_ERROR);
 }
 
@@ -145,8 +145,10 @@ static void interfaces()
 // A notice of a change of addresses: in a network of the child's own, where it may have one.
 static int change_of_addresses()
 {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+        fputs("skipped: a change of addresses, which needs the right to a network of one's own\n", stderr);
         return 0;
+    }
     HANDLE handle, event = CreateEventW(nullptr, TRUE, FALSE, nullptr);
     OVERLAPPED request = {}, other = {};
     request.hEvent = event;

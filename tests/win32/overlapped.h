@@ -7,6 +7,14 @@
 
 static inline sockaddr* raw(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
 
+// So that a send of some megabytes pends on every host: the kernel would let the room grow.
+static inline void give_little_room(const Pair& pair)
+{
+    const int sends = 64 << 10, receives = 256 << 10;
+    CHECK(setsockopt(pair.near_end, SOL_SOCKET, SO_SNDBUF, reinterpret_cast<const char*>(&sends), sizeof sends) == 0);
+    CHECK(setsockopt(pair.far_end, SOL_SOCKET, SO_RCVBUF, reinterpret_cast<const char*>(&receives), sizeof receives) == 0);
+}
+
 // A request in the order of one's own making.
 struct Request : OVERLAPPED {
     explicit Request(HANDLE event = nullptr) : OVERLAPPED() { hEvent = event; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Overlapped sockets: completion by ports, events, waits and routines; order; cancelling; closing.
 #include "overlapped.h"
+#include "waits.h"
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
@@ -91,14 +92,14 @@ static void nobody_waits_and_it_ends_all_the_same()
     char data[8];
     CHECK(receive(pair.near_end, data, sizeof data, &request) == WSA_IO_PENDING);
     CHECK(send(pair.far_end, "ab", 2, 0) == 2);
-    while (!HasOverlappedIoCompleted(&request))
-        std::this_thread::yield();
+    CHECK(comes_true([&] { return HasOverlappedIoCompleted(&request); }));
     CHECK(request.InternalHigh == 2);
 }
 
 static void a_send_ends_when_all_of_it_is_sent()
 {
     Pair pair;
+    give_little_room(pair);
     std::vector<char> much(8 << 20), got(much.size());
     for (size_t i = 0; i < much.size(); i++)
         much[i] = static_cast<char>(i * 7 + i / 251);
@@ -269,8 +270,7 @@ static void completion_routines_run_in_alertable_waits()
     CHECK(WSAGetLastError() == WSA_IO_PENDING);
     CHECK(SleepEx(0, TRUE) == 0 && routine_calls == 0);
     CHECK(send(pair.far_end, "abc", 3, 0) == 3);
-    while (!HasOverlappedIoCompleted(&request))
-        std::this_thread::yield();
+    CHECK(comes_true([&] { return HasOverlappedIoCompleted(&request); }));
     CHECK(routine_calls == 0);
     CHECK(SleepEx(10000, TRUE) == WAIT_IO_COMPLETION);
     CHECK(routine_calls == 1 && routine_error == 0 && routine_bytes == 3);
@@ -477,6 +477,7 @@ static void a_plain_send_comes_after_the_requests_that_pend()
     const std::vector<char> much(8 << 20, 'x');
     for (const bool by_port : {false, true}) {
         Pair pair;
+        give_little_room(pair);
         const HANDLE port = by_port ? port_of(pair.near_end) : nullptr;
         Request sending[2];
         for (Request& request : sending)
@@ -505,6 +506,7 @@ static void a_plain_send_comes_after_the_requests_that_pend()
     // A forked child sends what is its own only.
     {
         Pair pair;
+        give_little_room(pair);
         Request sending;
         CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
         const pid_t child = fork();
@@ -523,6 +525,7 @@ static void a_plain_send_comes_after_the_requests_that_pend()
     }
     // The socket is closed under it.
     Pair pair;
+    give_little_room(pair);
     Request sending;
     CHECK(transmit(pair.near_end, much.data(), static_cast<ULONG>(much.size()), &sending) == WSA_IO_PENDING);
     std::atomic<bool> begun{false};
@@ -531,8 +534,7 @@ static void a_plain_send_comes_after_the_requests_that_pend()
         const int sent = send(pair.near_end, "tail", 4, 0);
         CHECK(sent == SOCKET_ERROR && (WSAGetLastError() == WSAEINTR || WSAGetLastError() == WSAENOTSOCK));
     });
-    while (!begun)
-        SwitchToThread();
+    CHECK(comes_true([&] { return begun.load(); }));
     Sleep(20);
     CHECK(closesocket(pair.near_end) == 0);
     sender.join();

@@ -462,6 +462,7 @@ static void files_are_sent()
 static void a_file_that_nobody_takes_is_given_up()
 {
     Pair pair;
+    give_little_room(pair);
     std::vector<char> much(8 << 20);
     TRANSMIT_FILE_BUFFERS around = {much.data(), static_cast<DWORD>(much.size()), nullptr, 0};
     const HANDLE port = port_of(pair.near_end, nullptr, 5);

@@ -98,20 +98,30 @@ static void an_address_is_listed_once()
 static void interfaces_are_listed()
 {
     const SOCKET s = WSASocket(AF_INET, SOCK_DGRAM, 0, nullptr, 0, 0);
-    INTERFACE_INFO found[20];
-    DWORD bytes = 0;
-    CHECK(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, sizeof found, &bytes, nullptr, nullptr) == 0);
-    CHECK(bytes > 0 && bytes % sizeof(INTERFACE_INFO) == 0);
+    std::vector<INTERFACE_INFO> found(1);
+    DWORD bytes = 77;
+    const auto list = [&](size_t room) {
+        return WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found.data(), static_cast<DWORD>(room), &bytes, nullptr, nullptr);
+    };
+    FAILS(list(1), WSAEFAULT);
+    CHECK(bytes == 0);
+    // How much it takes is not told.
+    while (list(found.size() * sizeof found[0]) != 0) {
+        CHECK(WSAGetLastError() == WSAEFAULT && bytes == 0);
+        found.resize(2 * found.size());
+    }
+    CHECK(bytes > 0 && bytes % sizeof found[0] == 0);
+    found.resize(bytes / sizeof found[0]);
     int loopbacks = 0;
-    for (size_t i = 0; i < bytes / sizeof(INTERFACE_INFO); i++) {
-        const sockaddr_in& address = found[i].iiAddress.AddressIn;
-        CHECK(found[i].iiAddress.Address.sa_family == AF_INET && found[i].iiNetmask.AddressIn.sin_addr.s_addr != 0);
+    for (const INTERFACE_INFO& info : found) {
+        const sockaddr_in& address = info.iiAddress.AddressIn;
+        CHECK(info.iiAddress.Address.sa_family == AF_INET && info.iiNetmask.AddressIn.sin_addr.s_addr != 0);
+        CHECK((info.iiFlags & IFF_BROADCAST) != 0 || info.iiBroadcastAddress.AddressIn.sin_addr.s_addr == 0);
         const bool loopback = address.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
-        CHECK(!loopback || (found[i].iiFlags & (IFF_UP | IFF_LOOPBACK | IFF_POINTTOPOINT | IFF_BROADCAST)) == (IFF_UP | IFF_LOOPBACK));
+        CHECK(!loopback || (info.iiFlags & (IFF_UP | IFF_LOOPBACK | IFF_POINTTOPOINT | IFF_BROADCAST)) == (IFF_UP | IFF_LOOPBACK));
         loopbacks += loopback;
     }
     CHECK(loopbacks == 1);
-    FAILS(WSAIoctl(s, SIO_GET_INTERFACE_LIST, nullptr, 0, found, 1, &bytes, nullptr, nullptr), WSAEFAULT);
     CHECK(closesocket(s) == 0);
 }
 

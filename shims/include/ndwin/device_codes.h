@@ -3,19 +3,17 @@
 #ifndef NDWIN_DEVICE_CODES_H
 #define NDWIN_DEVICE_CODES_H
 
+#include "macros.h"
 #include "types.h"
 
 typedef DWORD DEVICE_TYPE;
-#define CTL_CODE(device, function, method, access) ((device) << 16 | (access) << 14 | (function) << 2 | (method))
 #define DEVICE_TYPE_FROM_CTL_CODE(code) (((DWORD)((code) & 0xffff0000)) >> 16)
 #define METHOD_FROM_CTL_CODE(code)      ((DWORD)((code) & 3))
 
-#define METHOD_BUFFERED   0
 #define METHOD_IN_DIRECT  1
 #define METHOD_OUT_DIRECT 2
 #define METHOD_NEITHER    3
 
-#define FILE_ANY_ACCESS     0
 #define FILE_SPECIAL_ACCESS FILE_ANY_ACCESS
 #define FILE_READ_ACCESS    0x0001
 #define FILE_WRITE_ACCESS   0x0002
@@ -29,7 +27,6 @@ typedef DWORD DEVICE_TYPE;
 #define FILE_DEVICE_KEYBOARD            0x0000000b
 #define FILE_DEVICE_MAILSLOT            0x0000000c
 #define FILE_DEVICE_NAMED_PIPE          0x00000011
-#define FILE_DEVICE_NETWORK             0x00000012
 #define FILE_DEVICE_NETWORK_BROWSER     0x00000013
 #define FILE_DEVICE_NETWORK_FILE_SYSTEM 0x00000014
 #define FILE_DEVICE_NULL                0x00000015

@@ -179,6 +179,10 @@ NDW_INLINE SIZE_T RtlCompareMemory(const VOID *first, const VOID *second, SIZE_T
 #define DEFINE_ENUM_FLAG_OPERATORS(type)
 #endif
 
-#include "device_codes.h"
+/* As in <winioctl.h>, where the others are. */
+#define CTL_CODE(device, function, method, access) ((device) << 16 | (access) << 14 | (function) << 2 | (method))
+#define METHOD_BUFFERED     0
+#define FILE_ANY_ACCESS     0
+#define FILE_DEVICE_NETWORK 0x00000012
 
 #endif /* NDWIN_MACROS_H */

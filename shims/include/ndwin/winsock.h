@@ -61,9 +61,15 @@ typedef struct {
 } SCOPE_ID, *PSCOPE_ID;
 #define SCOPEID_UNSPECIFIED_INIT {{{0, 0}}}
 
-/* SIO_GET_INTERFACE_LIST: the flags have Linux's values. <linux/if.h> has them, too, and excludes the other if it comes first. */
+/*
+ * SIO_GET_INTERFACE_LIST: the flags have Linux's values. <linux/if.h> has them, too, and excludes the other if it comes first. By the
+ * letter of a standard (-std=c11) <net/if.h> has none.
+ */
 #ifndef _LINUX_IF_H
 #include <net/if.h>
+#endif
+#ifndef IFF_UP
+#include <linux/if.h>
 #endif
 #define IFF_POINTTOPOINT IFF_POINTOPOINT
 typedef union sockaddr_gen {

@@ -9,6 +9,7 @@ use super::sync::Arc;
 use super::sys::Deadline;
 use super::threads::{self, ForkLock, outside};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,10 +25,16 @@ const JOB: usize = 0;
 /// Receives the packets of a file of `CreateThreadpoolIo`.
 type Receiver = Arc<dyn Fn(Packet) + Send + Sync>;
 
-/// The bit of keys that are indices of [`RECEIVERS`]. No callback's address has it.
+/// The bit of keys of [`RECEIVERS`]. No callback's address has it.
 const RECEIVER: usize = 1 << 63;
 
-static RECEIVERS: Mutex<Vec<Option<Receiver>>> = Mutex::new(Vec::new());
+static RECEIVERS: Mutex<Receivers> = Mutex::new(Receivers { last: RECEIVER, known: BTreeMap::new() });
+
+struct Receivers {
+    /// The key that was given last.
+    last: usize,
+    known: BTreeMap<usize, Receiver>,
+}
 
 /// The limit of Windows' default pool.
 const MOST_THREADS: usize = 500;
@@ -66,14 +73,22 @@ pub(crate) fn run(job: Job) -> io::Result<()> {
 /// A key whose packets go to `receiver`, until [`unbind`]. Keys are not reused.
 pub(crate) fn key_of(receiver: Receiver) -> usize {
     let mut receivers = RECEIVERS.lock();
-    receivers.push(Some(receiver));
-    RECEIVER | (receivers.len() - 1)
+    receivers.last += 1;
+    let key = receivers.last;
+    receivers.known.insert(key, receiver);
+    key
 }
 
 /// Packets of the key are dropped from now on.
 pub(crate) fn unbind(key: usize) {
-    let receiver = RECEIVERS.lock().get_mut(key & !RECEIVER).and_then(Option::take);
+    let receiver = RECEIVERS.lock().known.remove(&key);
     drop(receiver);
+}
+
+/// Whether packets of the key go anywhere.
+#[cfg(test)]
+pub(crate) fn is_key(key: usize) -> bool {
+    RECEIVERS.lock().known.contains_key(&key)
 }
 
 fn serve(packet: Packet) {
@@ -83,7 +98,7 @@ fn serve(packet: Packet) {
         return unsafe { Box::from_raw(job) }();
     }
     if packet.key & RECEIVER != 0 {
-        let receiver = RECEIVERS.lock().get(packet.key & !RECEIVER).cloned().flatten();
+        let receiver = RECEIVERS.lock().known.get(&packet.key).cloned();
         return receiver.into_iter().for_each(|receive| receive(packet));
     }
     // SAFETY: the other keys of this queue are the addresses of callbacks.

@@ -5,15 +5,21 @@ use crate::io::apc::Apcs;
 use crate::io::signal::Signal;
 use crate::time::system_time;
 use parking_lot::Mutex;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The routine of a timer; it gets the time.
 pub(crate) type Routine = Arc<dyn Fn(u64) + Send + Sync>;
 
+/// Handles hold it: it is cancelled when the last one is closed.
 pub(crate) struct Timer {
-    signal: Arc<Signal>,
     ticker: Arc<Ticker>,
+    effect: Arc<Effect>,
+}
+
+/// What happens when the timer goes off. The ticker has it, too.
+struct Effect {
+    signal: Arc<Signal>,
     routine: Mutex<Option<Arc<Call>>>,
 }
 
@@ -40,20 +46,13 @@ pub(crate) fn due_time(due: i64) -> Option<Instant> {
 
 impl Timer {
     pub(crate) fn new(auto: bool) -> Arc<Timer> {
-        Arc::new_cyclic(|timer: &Weak<Timer>| {
-            let timer = timer.clone();
-            let go_off = move || {
-                if let Some(timer) = timer.upgrade() {
-                    timer.go_off();
-                }
-            };
-            let ticker = Ticker::new(go_off);
-            Timer { signal: Signal::new(auto, false), ticker, routine: Mutex::default() }
-        })
+        let effect = Arc::new(Effect { signal: Signal::new(auto, false), routine: Mutex::default() });
+        let at_end = effect.clone();
+        Arc::new(Timer { ticker: Ticker::new(move || at_end.come()), effect })
     }
 
     pub(crate) fn signal(&self) -> &Arc<Signal> {
-        &self.signal
+        &self.effect.signal
     }
 
     /// Sets the timer to `due` (`None`: never) and then every `period`, if that is not zero. False if that fails.
@@ -64,13 +63,30 @@ impl Timer {
         routine: Option<(Arc<Apcs>, Routine)>,
     ) -> bool {
         self.cancel();
-        self.signal.reset();
-        *self.routine.lock() =
+        self.effect.signal.reset();
+        *self.effect.routine.lock() =
             routine.map(|(apcs, routine)| Arc::new(Call { apcs, routine, is_queued: Mutex::default() }));
         self.ticker.set(due, period)
     }
 
-    fn go_off(&self) {
+    /// Cancels the timer, and what it has queued. Its state stays as it is.
+    pub(crate) fn cancel(&self) {
+        self.ticker.cancel();
+        let call = self.effect.routine.lock().take();
+        if let Some(call) = call {
+            call.apcs.remove(Arc::as_ptr(&call).addr());
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl Effect {
+    fn come(&self) {
         // Queued under the lock, with the only strong reference in the timer, so that it does not begin after it was cancelled.
         if let Some(call) = &*self.routine.lock()
             && !std::mem::replace(&mut *call.is_queued.lock(), true)
@@ -88,14 +104,5 @@ impl Timer {
             );
         }
         self.signal.set();
-    }
-
-    /// Cancels the timer, and what it has queued. Its state stays as it is.
-    pub(crate) fn cancel(&self) {
-        self.ticker.cancel();
-        let call = self.routine.lock().take();
-        if let Some(call) = call {
-            call.apcs.remove(Arc::as_ptr(&call).addr());
-        }
     }
 }

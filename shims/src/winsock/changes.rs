@@ -172,11 +172,20 @@ pub(super) fn netlink(kinds: i32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes all that the kernel has told. What it was is ignored, also what was lost.
-pub(super) fn drain_netlink(netlink: &OwnedFd) {
+/// Takes all that the kernel has told; whether that was anything. What it was is ignored, also what was lost.
+pub(super) fn drain_netlink(netlink: &OwnedFd) -> bool {
     let mut message = [0u8; 8192];
-    // SAFETY: the buffer has that size.
-    while unsafe { libc::recv(netlink.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0) } > 0 {}
+    let mut any = false;
+    loop {
+        // SAFETY: the buffer has that size.
+        let taken = unsafe { libc::recv(netlink.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0) };
+        // There was more than there is room for.
+        let lost = || io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
+        if taken <= 0 && !lost() {
+            return any;
+        }
+        any = true;
+    }
 }
 
 impl Subject for Addresses {

@@ -1,7 +1,7 @@
 //! `NotifyIpInterfaceChange`: callbacks when an interface comes, goes or changes, or one of its addresses does.
 //!
-//! One request at a time waits for a change, on a file that is bound to the pool of threads; when it has ended, what is different is
-//! told.
+//! One request at a time waits until the kernel has told of a change, on a file that is bound to the pool of threads; when it has ended,
+//! what is different from what the program was told of is told.
 
 use super::changes::{Changes, Subject, drain_netlink, netlink};
 use super::interface::{interfaces, is_of};
@@ -15,6 +15,7 @@ use libc::{AF_INET, AF_INET6, AF_UNSPEC};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -58,10 +59,10 @@ struct Seen {
 /// By family and index.
 type All = BTreeMap<(u16, u32), Seen>;
 
-/// The interfaces that there are.
-fn present(family: i32) -> All {
+/// The interfaces that there are, or the error with which that could not be seen.
+fn present(family: i32) -> Result<All, u32> {
     let families = [AF_INET, AF_INET6].into_iter().filter(|one| family == AF_UNSPEC || family == *one);
-    let interfaces = interfaces().unwrap_or_default();
+    let interfaces = interfaces()?;
     let seen = |family: i32| {
         interfaces.iter().map(move |interface| {
             let mut addresses = interface.addresses.clone();
@@ -71,7 +72,7 @@ fn present(family: i32) -> All {
             ((family as u16, interface.index), seen)
         })
     };
-    families.flat_map(seen).collect()
+    Ok(families.flat_map(seen).collect())
 }
 
 /// What is different.
@@ -92,10 +93,18 @@ fn differences(before: &All, now: &All) -> Vec<(IpInterfaceRow, Notification)> {
     gone.chain(others).collect()
 }
 
-/// The interfaces of a family, or of both.
+/// What the kernel tells of interfaces and their addresses.
 struct Interfaces {
-    family: i32,
     netlink: OwnedFd,
+    /// How often it has told of some change: not what there is, as two changes may come to nothing between two looks.
+    told: Mutex<u64>,
+}
+
+impl Interfaces {
+    fn new() -> io::Result<Interfaces> {
+        let kinds = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        Ok(Interfaces { netlink: netlink(kinds)?, told: Mutex::default() })
+    }
 }
 
 impl Subject for Interfaces {
@@ -104,11 +113,12 @@ impl Subject for Interfaces {
     }
 
     fn drain(&self) {
-        drain_netlink(&self.netlink);
+        let mut told = self.told.lock();
+        *told += u64::from(drain_netlink(&self.netlink));
     }
 
     fn look(&self) -> String {
-        format!("{:?}", present(self.family))
+        self.told.lock().to_string()
     }
 }
 
@@ -127,10 +137,21 @@ struct Watch {
 
 /// Locked during callbacks, so that none runs once it is over.
 struct State {
+    /// What the program knows of.
     seen: All,
     /// The program is still to be told that this has begun.
     begins: bool,
     over: bool,
+}
+
+impl State {
+    /// Takes another look; what is different then. After one that failed, nothing is known to be.
+    fn update(&mut self, now: Result<All, u32>) -> Vec<(IpInterfaceRow, Notification)> {
+        let Ok(now) = now else { return Vec::new() };
+        let different = differences(&self.seen, &now);
+        self.seen = now;
+        different
+    }
 }
 
 impl Watch {
@@ -142,11 +163,9 @@ impl Watch {
     ) -> Result<Arc<Watch>, u32> {
         let failed = |error| io_to_win32(&error);
         let queue = pool::queue().map_err(failed)?;
-        let netlink = netlink(libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR);
-        // Before the first look, so that nothing is missed.
-        let netlink = netlink.map_err(failed)?;
-        let state = Mutex::new(State { seen: present(family), begins, over: false });
-        let changes = Changes::of(Box::new(Interfaces { family, netlink }));
+        // Before the first look, so that nothing is missed: the kernel tells of a change once it can be seen.
+        let changes = Changes::of(Box::new(Interfaces::new().map_err(failed)?));
+        let state = Mutex::new(State { seen: present(family)?, begins, over: false });
         let file = File::sharing().map_err(failed)?;
         file.keep_source(changes.fd(), changes.clone()).map_err(failed)?;
         let canceller: Weak<Changes> = Arc::downgrade(&changes);
@@ -167,7 +186,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Waits for the next change. What has changed since the last one ends the request at once.
+    /// Waits for the next change. What the kernel has told of since the last one ends the request at once.
     fn wait(&self) {
         let request = (&raw const self.overlapped).cast_mut();
         // SAFETY: it lives as long as the watch, which ends only after the request.
@@ -188,11 +207,9 @@ impl Watch {
         if std::mem::take(&mut state.begins) {
             call(null_mut(), Notification::Initial);
         }
-        let now = present(self.family);
-        for (mut row, what) in differences(&state.seen, &now) {
+        for (mut row, what) in state.update(present(self.family)) {
             call(&raw mut row, what);
         }
-        state.seen = now;
         self.wait();
     }
 
@@ -203,6 +220,11 @@ impl Watch {
         // SAFETY: that of the last request, if there was one.
         let ended = unsafe { crate::io::result(&self.file, &self.overlapped, true) };
         debug_assert_ne!(ended, crate::io::STATUS_PENDING);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
         pool::unbind(self.key);
     }
 }
@@ -227,12 +249,17 @@ pub unsafe extern "C" fn ndw_NotifyIpInterfaceChange(
             return Err(ERROR_INVALID_PARAMETER);
         }
         let watch = Watch::new(family.into(), callback, context, initial != 0)?;
-        handle.put(callbacks::open(watch.clone())?);
+        let opened = callbacks::open(watch.clone())?;
+        handle.put(opened);
         if initial == 0 {
             watch.wait();
             return Ok(());
         }
-        pool::run(Box::new(move || watch.tell())).map_err(|error| io_to_win32(&error))
+        pool::run(Box::new(move || watch.tell())).map_err(|error| {
+            handle.put(RawHandle::NULL);
+            drop(callbacks::take::<Watch>(opened));
+            io_to_win32(&error)
+        })
     })
 }
 

@@ -161,18 +161,22 @@ impl InterfaceInfo {
         else {
             return None;
         };
-        let [address, broadcast, mask] = [address, address | !mask, mask].map(GenericAddress::new);
+        let broadcast = match interface.flags & libc::IFF_BROADCAST as u32 {
+            0 => Ipv4Addr::UNSPECIFIED,
+            _ => address | !mask,
+        };
+        let [address, broadcast, mask] = [address, broadcast, mask].map(GenericAddress::new);
         Some(InterfaceInfo { flags: interface.flags & TOLD as u32, address, broadcast, mask })
     }
 }
 
-/// `SIO_GET_INTERFACE_LIST`: an `INTERFACE_INFO` for each IPv4 address.
+/// `SIO_GET_INTERFACE_LIST`: an `INTERFACE_INFO` for each IPv4 address. What is needed is not told, as on Windows.
 fn list_interfaces(buffers: &Buffers, returned: &mut u32) -> Result<(), u32> {
     let interfaces = interfaces().map_err(|error| wsa_error(&error))?;
     let found: Vec<InterfaceInfo> = interfaces.iter().filter_map(InterfaceInfo::of).collect();
     let needed = size_of_val(&found[..]);
-    *returned = needed as u32;
     buffers.require(needed)?;
+    *returned = needed as u32;
     for (i, info) in found.into_iter().enumerate() {
         // SAFETY: within the output, which has all that is needed.
         unsafe { buffers.output.cast::<InterfaceInfo>().wrapping_add(i).write_unaligned(info) };

@@ -1,9 +1,11 @@
 //! Waitable timers.
 
 use super::*;
+use crate::api::handle::ndw_DuplicateHandle;
+use crate::api::handle::ndw_GetCurrentProcess;
 use crate::api::thread::{ndw_GetCurrentThread, ndw_QueueUserAPC, ndw_SleepEx};
 use crate::api::waitable_timer::*;
-use crate::arguments::{In, Text};
+use crate::arguments::{In, Out, Text};
 use crate::time::system_time;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -132,7 +134,16 @@ fn what_a_timer_has_queued_goes_when_it_is_cancelled_or_set_again() {
     assert_eq!(ndw_SleepEx(INFINITE, 1), WAIT_IO_COMPLETION);
     assert_eq!(CALLS.take(), [(1, 0), (2, 0)]);
     assert_eq!(ndw_SleepEx(20, 1), 0);
+    // With the last handle it is cancelled.
+    set_and_wait();
+    let (me, mut second) = (ndw_GetCurrentProcess(), RawHandle::NULL);
+    assert_eq!(ndw_DuplicateHandle(me, timer, me, Out::from(&mut second), 0, 0, 2), 1);
+    close(second);
+    assert_eq!((ndw_SleepEx(INFINITE, 1), CALLS.take().len()), (WAIT_IO_COMPLETION, 1));
+    set_and_wait();
     close(timer);
+    queue(3);
+    assert_eq!((ndw_SleepEx(INFINITE, 1), CALLS.take()), (WAIT_IO_COMPLETION, vec![(3, 0)]));
 }
 
 #[test]

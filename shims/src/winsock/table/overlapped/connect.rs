@@ -59,6 +59,16 @@ impl Connect {
         Step::failed(errno)
     }
 
+    /// Ends an attempt that the kernel is making.
+    pub(super) fn take_back(&self, fd: RawFd) {
+        if self.begun {
+            let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as _, sa_data: [0; 14] };
+            // SAFETY: an address of that size. Cannot fail for a stream socket.
+            unsafe { libc::connect(fd, &raw const nowhere, size_of_val(&nowhere) as u32) };
+            self.restore(fd);
+        }
+    }
+
     fn restore(&self, fd: RawFd) {
         if self.blocking {
             // Cannot fail: it could be changed before.

@@ -212,6 +212,13 @@ impl Operation {
         matches!(self, Operation::Accept(_) | Operation::Connect(_) | Operation::Disconnect(_))
     }
 
+    /// Takes back what a blocked attempt has begun, as nobody would hear of its end.
+    fn take_back(&self, fd: RawFd) {
+        if let Operation::Connect(connect) = self {
+            connect.take_back(fd);
+        }
+    }
+
     /// The number of bytes transferred so far.
     fn transferred(&self) -> usize {
         match self {
@@ -284,6 +291,7 @@ impl Driver {
         if call.is_some() && self.file.is_bound() {
             return Err(WSAEINVAL);
         }
+        let former_end = queue.end;
         if let Operation::Disconnect(_) = operation {
             queue.end = queue.end.or(End::Reached);
             // It needs no room.
@@ -308,7 +316,18 @@ impl Driver {
                 step => left = Some(step),
             }
         }
-        self.watch(direction == Direction::Out)?;
+        // What has been done needs no watch.
+        let is_done = matches!(left, Some(Step::Done { .. } | Step::Renew(_) | Step::Await(..)));
+        if !is_done && let Err(code) = self.watch(direction == Direction::Out) {
+            let bytes = operation.transferred();
+            if bytes == 0 && left.is_none() {
+                operation.take_back(self.fd);
+                (queue.ready, queue.end) = (true, former_end);
+                return Err(code);
+            }
+            // A part is done: the request was started, and ends so.
+            left = Some(Step::Done { status: status_of(libc::ENOBUFS), bytes, drained: false });
+        }
         // SAFETY: an OVERLAPPED that stays until the request has completed, by the function's own promise.
         let request = unsafe { completion_routine::begin(&self.file, overlapped, call.as_ref()) };
         let pending = Pending { request, operation, call, of_listener: None };

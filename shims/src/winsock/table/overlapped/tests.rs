@@ -1,8 +1,9 @@
 use super::*;
 use crate::arguments::Out;
 use crate::winsock::Socket;
-use crate::winsock::extension::{TF_REUSE_SOCKET, ndw_AcceptEx, ndw_DisconnectEx};
+use crate::winsock::extension::{TF_REUSE_SOCKET, ndw_AcceptEx, ndw_ConnectEx, ndw_DisconnectEx};
 use crate::winsock::socket::{ndw_closesocket, ndw_socket};
+use crate::winsock::system::{has_peer, is_blocking};
 use crate::winsock::transfer::ndw_WSAGetOverlappedResult;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -61,4 +62,74 @@ fn a_listener_forgets_the_connections_that_have_their_first_data() {
     // SAFETY: this test's own socket.
     assert_eq!(unsafe { ndw_closesocket(into) }, 0);
     assert!(closing <= 16 && using_again <= 16, "{closing}, {using_again}");
+}
+
+/// Waits for a request.
+fn ended(socket: Socket, request: *const Overlapped) -> (i32, u32) {
+    let (mut bytes, mut flags) = (0, 0);
+    // SAFETY: the OVERLAPPED of a test's request.
+    let request = unsafe { request.as_ref() };
+    let (bytes_to, flags_to) = (Out::from(&mut bytes), Out::from(&mut flags));
+    (ndw_WSAGetOverlappedResult(socket, request, bytes_to, 1, flags_to), bytes)
+}
+
+struct Another;
+
+impl Source for Another {
+    fn ready(&self) {}
+}
+
+#[test]
+fn what_cannot_be_watched_has_not_begun_or_has_ended() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = new_socket();
+    let fd = socket as RawFd;
+    let place = |port: u16| {
+        let sin_addr = libc::in_addr { s_addr: u32::from(std::net::Ipv4Addr::LOCALHOST).to_be() };
+        let (sin_family, sin_port, sin_zero) = (libc::AF_INET as _, port.to_be(), [0; 8]);
+        libc::sockaddr_in { sin_family, sin_port, sin_addr, sin_zero }
+    };
+    let (near, far) = (place(0), place(listener.local_addr().unwrap().port()));
+    // SAFETY: an address of that size.
+    assert_eq!(unsafe { libc::bind(fd, (&raw const near).cast(), size_of_val(&near) as u32) }, 0);
+    let known = super::super::get(fd).unwrap();
+    let driver = known.driver().unwrap();
+    // A descriptor is watched for one.
+    let hold = || driver.file.add_source(fd, Arc::new(Another)).unwrap();
+    let held = hold();
+
+    let mut overlapped = Overlapped::default();
+    let request = &raw mut overlapped;
+    // SAFETY: the address has this size; the OVERLAPPED stays until the request has completed.
+    let connect = || unsafe {
+        ndw_ConnectEx(socket, (&raw const far).cast(), 16, std::ptr::null(), 0, Out::NULL, request)
+    };
+    assert_eq!((connect(), last_error() != WSA_IO_PENDING), (0, true));
+    assert!(!has_peer(fd) && is_blocking(fd));
+    drop(held);
+    assert_eq!((connect(), last_error()), (0, WSA_IO_PENDING));
+    assert_eq!(ended(socket, request), (1, 0));
+    assert!(has_peer(fd) && is_blocking(fd));
+
+    // A part of a send leaves.
+    drop(driver.registration.lock().take());
+    let held = hold();
+    let much = vec![b'x'; 64 << 20];
+    // SAFETY: the bytes stay until the request has completed.
+    let piece = unsafe { crate::winsock::wire::Piece::new(much.as_ptr(), much.len()) };
+    let pieces = [piece].into_iter().collect();
+    let send = Send { pieces, flags: 0, to: smallvec::SmallVec::new(), stream: true, sent: 0 };
+    // SAFETY: the OVERLAPPED and the bytes stay until the request has completed.
+    let sent = unsafe { driver.start(Direction::Out, request, Operation::Send(send), None) };
+    assert_eq!(sent, Err(WSA_IO_PENDING));
+    let (succeeded, bytes) = ended(socket, request);
+    assert_eq!((succeeded, last_error(), bytes > 0), (0, WSAENOBUFS, true));
+
+    // The end of a connection needs no watch.
+    // SAFETY: the OVERLAPPED stays until the request has completed.
+    assert_eq!(unsafe { ndw_DisconnectEx(socket, request, 0, 0) }, 0);
+    assert_eq!((last_error(), ended(socket, request)), (WSA_IO_PENDING, (1, 0)));
+    drop(held);
+    // SAFETY: this test's own socket.
+    assert_eq!(unsafe { ndw_closesocket(socket) }, 0);
 }
