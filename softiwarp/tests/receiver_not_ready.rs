@@ -424,8 +424,12 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
         thread::scope(|scope| {
             let poller = &one.devices.1.poller;
             let background = (!sleeps).then(|| Background::start(Arc::clone(poller)).unwrap());
-            let driver = sleeps
-                .then(|| scope.spawn(|| while !over.load(Ordering::Relaxed) && !poller.drive(Some(LONG)) {}));
+            let drive = || {
+                while !over.load(Ordering::Relaxed) && !poller.drive(Some(LONG)) {
+                    thread::yield_now();
+                }
+            };
+            let driver = sleeps.then(|| scope.spawn(drive));
             thread::sleep(Duration::from_millis(20));
             let begin = Instant::now();
             one.ends.1.pair.lock().post_receive(2, &[]).unwrap();

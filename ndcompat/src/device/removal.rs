@@ -50,7 +50,7 @@ pub(crate) struct Removal {
 impl Removal {
     /// Watches the device of `library` that has `address`.
     pub(crate) fn watch(library: &'static Library, address: SockAddr) -> Result<Arc<Removal>> {
-        let channel = EventChannel::create(library).map_err(Status::of_host)?;
+        let channel = EventChannel::create_quiet(library).map_err(Status::of_host)?;
         let id = Id::create_datagram(&channel, 0)?;
         id.bind_addr(address.with_port(0))?;
         Ok(Arc::new(Removal {

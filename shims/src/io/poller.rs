@@ -54,7 +54,7 @@ pub(crate) struct Poller {
     count: AtomicUsize,
     /// Counts the polls of threads, so that the background thread sees which pollers are attended.
     looks: AtomicUsize,
-    /// The number of threads that wait in a poller over this one.
+    /// The number of threads and poll loops that watch this one beside others.
     guests: AtomicUsize,
     /// The program has a descriptor of this poller. Its loop may sleep, so one poll does not mean that the poller is watched.
     watched_outside: AtomicBool,
@@ -112,15 +112,6 @@ impl Poller {
             watched_outside: AtomicBool::new(false),
             adopted: AtomicBool::new(false),
         }))
-    }
-
-    /// A poller over several, for one thread that waits for all of them.
-    pub(crate) fn over(pollers: &[Arc<Poller>]) -> io::Result<Arc<Poller>> {
-        let nest = Poller::new()?;
-        for poller in pollers {
-            nest.add(poller.fd(), Arc::new(Guest::new(poller)))?;
-        }
-        Ok(nest)
     }
 
     /// The epoll descriptor: readable when a source is.
@@ -357,28 +348,6 @@ impl Drop for Poller {
         if self.is_adopted() {
             self.take_back();
         }
-    }
-}
-
-/// A poller as a source of another one.
-struct Guest(Arc<Poller>);
-
-impl Guest {
-    fn new(poller: &Arc<Poller>) -> Guest {
-        poller.watched_by_poll_loop();
-        Guest(poller.clone())
-    }
-}
-
-impl Source for Guest {
-    fn ready(&self) {
-        self.0.poll();
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.0.left_by_poll_loop();
     }
 }
 

@@ -7,8 +7,7 @@ use super::sync::AtomicU32;
 use super::threads::outside;
 use crate::cancellation::put_off;
 use crate::futex;
-use rustix::event::Timespec;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::cell::Cell;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -122,6 +121,19 @@ impl EventFd {
     }
 }
 
+/// Sleeps until one of `fds` is readable or the deadline has come; a signal ends it early. Returns which are readable, by index.
+pub(crate) fn sleep_on(fds: &[RawFd], deadline: Deadline) -> Vec<usize> {
+    // SAFETY: used for this call alone. One that is not open is reported as such.
+    let borrowed = |fd: &RawFd| unsafe { BorrowedFd::borrow_raw(*fd) };
+    let borrowed: Vec<_> = fds.iter().map(borrowed).collect();
+    let mut entries: Vec<_> = borrowed.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let left = deadline.remaining().and_then(|left| Timespec::try_from(left).ok());
+    match outside(|| poll(&mut entries, left.as_ref())) {
+        Ok(1..) => (0..fds.len()).filter(|at| !entries[*at].revents().is_empty()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The ready descriptors of an [`Epoll`].
 pub(crate) struct Ready {
     events: [MaybeUninit<epoll::Event>; 16],
@@ -182,8 +194,9 @@ impl Epoll {
         match unsafe { libc::epoll_ctl(self.fd(), operation, fd, &mut event) } {
             0 => Ok(()),
             _ => Err(match io::Error::last_os_error() {
-                // ENOSPC here means the limit of max_user_watches (epoll(7)), not a full disk.
-                error if error.raw_os_error() == Some(libc::ENOSPC) => {
+                // ENOSPC here means the limit of max_user_watches (epoll(7)), not a full disk; EINVAL that of a descriptor in
+                // too many sets, which the kernel counts along all paths.
+                error if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EINVAL)) => {
                     io::Error::from_raw_os_error(libc::ENOBUFS)
                 }
                 error => error,

@@ -33,10 +33,10 @@ use std::ptr;
 
 pub use channel::{ibv_create_comp_channel, ibv_destroy_comp_channel, ibv_get_cq_event};
 pub use cm::{
-    rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_connect, rdma_create_event_channel, rdma_create_id,
-    rdma_destroy_event_channel, rdma_destroy_id, rdma_disconnect, rdma_establish, rdma_get_cm_event,
-    rdma_init_qp_attr, rdma_listen, rdma_migrate_id, rdma_notify, rdma_reject, rdma_resolve_addr,
-    rdma_resolve_route, rdma_set_option,
+    create_quiet_event_channel, rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_connect,
+    rdma_create_event_channel, rdma_create_id, rdma_destroy_event_channel, rdma_destroy_id, rdma_disconnect,
+    rdma_establish, rdma_get_cm_event, rdma_init_qp_attr, rdma_listen, rdma_migrate_id, rdma_notify,
+    rdma_reject, rdma_resolve_addr, rdma_resolve_route, rdma_set_option,
 };
 pub use completion::{ibv_ack_cq_events, ibv_create_cq, ibv_destroy_cq, ibv_resize_cq};
 pub use device::{

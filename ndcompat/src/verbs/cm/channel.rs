@@ -27,9 +27,24 @@ impl EventChannel {
     /// The errno of `rdma_create_event_channel`, or of making its descriptor non-blocking.
     pub fn create(library: &'static Library) -> io::Result<Arc<EventChannel>> {
         // SAFETY: the function of the library has no parameters, and makes a new channel.
-        let raw = errno::created(&(), "rdma_create_event_channel", unsafe {
-            (library.rdma_create_event_channel)()
-        });
+        EventChannel::of(library, unsafe { (library.rdma_create_event_channel)() })
+    }
+
+    /// As [`create`](Self::create), for a channel with few events that many files watch. On the emulator a thread that waits for other
+    /// channels drives the device.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_quiet(library: &'static Library) -> io::Result<Arc<EventChannel>> {
+        match library.is_emulator() {
+            true => EventChannel::of(library, softiwarp::verbs::create_quiet_event_channel()),
+            false => EventChannel::create(library),
+        }
+    }
+
+    /// The channel that a library has made, or the error that it has told.
+    fn of(library: &'static Library, raw: *mut rdma_event_channel) -> io::Result<Arc<EventChannel>> {
+        let raw = errno::created(&(), "rdma_create_event_channel", raw);
         let raw = raw.map_err(|error| match library.is_emulator() {
             true => error,
             false => nodes::connection_manager_error(error),

@@ -115,8 +115,9 @@ enum Sight {
 /// Checks every file, and adopts those with unattended requests.
 fn tick(watching: &Poller) -> Sight {
     let mut sight = Sight::Nothing;
-    // The last reference to a file must not be dropped under the lock.
+    // The last reference to a file must not be dropped under the lock, nor sources served.
     let mut files = Vec::new();
+    let mut refused = Vec::new();
     for entry in FILES.lock().iter_mut() {
         let Some(file) = entry.file.upgrade() else { continue };
         let looks = file.poller().looks();
@@ -127,13 +128,17 @@ fn tick(watching: &Poller) -> Sight {
         } else if file.is_unattended() {
             entry.quiet += 1;
             sight = Sight::Alone;
-            if entry.quiet > UNATTENDED {
-                adopt(file.poller(), watching);
+            let late = entry.quiet.saturating_sub(UNATTENDED);
+            if late > 0 && !(late.is_power_of_two() && adopt(file.poller(), watching)) {
+                refused.push(file.clone());
             }
         } else {
             entry.quiet = 0;
         }
         files.push(file);
+    }
+    for file in refused {
+        file.poller().serve_ready();
     }
     sight
 }
@@ -143,9 +148,13 @@ fn anything_unattended() -> bool {
     files.iter().any(|file| file.is_unattended())
 }
 
-fn adopt(poller: &Arc<Poller>, watching: &Poller) {
+/// Watches a poller; false if the kernel refuses that. It does when a descriptor is in hundreds of sets, as a device's is of which a
+/// program has so many files. Their pollers are served at each tick.
+fn adopt(poller: &Arc<Poller>, watching: &Poller) -> bool {
     let source = Arc::new(Adopted(Arc::downgrade(poller)));
-    if watching.add(poller.fd(), source).is_ok() {
+    let adopted = watching.add(poller.fd(), source).is_ok();
+    if adopted {
         poller.adopted.store(true, Ordering::SeqCst);
     }
+    adopted
 }

@@ -7,7 +7,7 @@ use super::super::parker::Parker;
 use super::super::poller::Poller;
 use super::super::queue::Idle;
 use super::super::sync::{Arc, Ordering};
-use super::super::sys::{Deadline, thread_id};
+use super::super::sys::{Deadline, EventFd, sleep_on, thread_id};
 use super::owned::Owned;
 use super::{Kind, Notify, Outcome, Signal, Taken, Waiter};
 
@@ -161,10 +161,56 @@ fn wait_on<R>(pollers: &[Arc<Poller>], deadline: Deadline, done: &mut dyn FnMut(
                 parker.park(deadline);
             }
         }
-        several => match Poller::over(several) {
-            Ok(nest) => Parker::with(|parker| nest.wait(parker, deadline, done)),
+        several => match EventFd::new() {
+            Ok(kick) => wait_on_several(several, &Arc::new(kick), deadline, done),
             // Out of descriptors: serve one poller; the background thread serves the others.
             Err(_) => Parker::with(|parker| several[0].wait(parker, deadline, done)),
         },
     }
+}
+
+/// A poller that a thread watches beside others, until dropped.
+struct Watched<'a>(&'a Poller);
+
+impl<'a> Watched<'a> {
+    fn new(poller: &'a Arc<Poller>) -> Watched<'a> {
+        poller.watched_by_poll_loop();
+        Watched(poller)
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.left_by_poll_loop();
+    }
+}
+
+/// Waits for `done`, serving `pollers`. Whoever wakes the thread sets `kick`.
+///
+/// By `poll(2)`, as the kernel limits how often epoll sets may be in one another.
+fn wait_on_several<R>(
+    pollers: &[Arc<Poller>],
+    kick: &Arc<EventFd>,
+    deadline: Deadline,
+    done: &mut dyn FnMut() -> Option<R>,
+) -> Option<R> {
+    let _watched: Vec<_> = pollers.iter().map(Watched::new).collect();
+    let fds: Vec<_> = pollers.iter().map(|poller| poller.fd()).chain([kick.fd()]).collect();
+    Parker::with(|parker| {
+        parker.look_now();
+        loop {
+            let answer = done();
+            if answer.is_some() || deadline.passed() {
+                return answer;
+            }
+            let mut ready = Vec::new();
+            parker.park_in_epoll(kick, || ready = sleep_on(&fds, deadline));
+            for at in ready {
+                match pollers.get(at) {
+                    Some(poller) => poller.poll(),
+                    None => kick.clear(),
+                }
+            }
+        }
+    })
 }

@@ -5,6 +5,7 @@ mod concurrency;
 mod descriptor;
 mod device;
 mod idle;
+mod many_files;
 mod outstanding;
 mod port;
 mod request;

@@ -274,15 +274,26 @@ unsafe fn queue_pair(id: *mut rdma_cm_id, said: &rdma_conn_param) -> u32 {
     unsafe { qp.as_ref() }.map_or(said.qp_num, |qp| qp.qp_num)
 }
 
+/// A channel. With `drives`, threads that wait for its descriptor may drive the device.
+fn create_channel(drives: bool) -> *mut rdma_event_channel {
+    let new = || -> io::Result<_> {
+        let rnic = rnic()?;
+        let events = Arc::new(Inbox::new(drives)?);
+        let raw = rdma_event_channel { fd: events.descriptor() };
+        Ok(Box::into_raw(Box::new(Channel { raw, rnic, events })).cast())
+    };
+    created(io(new()))
+}
+
+/// As [`rdma_create_event_channel`], for events that are rare: the descriptor is readable for these alone, and may be in many epoll
+/// sets, as it is none itself.
+pub fn create_quiet_event_channel() -> *mut rdma_event_channel {
+    create_channel(false)
+}
+
 functions! {
     fn rdma_create_event_channel() -> *mut rdma_event_channel {
-        let new = || -> io::Result<_> {
-            let rnic = rnic()?;
-            let events = Arc::new(Inbox::new(true)?);
-            let raw = rdma_event_channel { fd: events.descriptor() };
-            Ok(Box::into_raw(Box::new(Channel { raw, rnic, events })).cast())
-        };
-        created(io(new()))
+        create_channel(true)
     }
 
     fn rdma_destroy_event_channel(channel: *mut rdma_event_channel) {
