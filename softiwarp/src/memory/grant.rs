@@ -142,7 +142,7 @@ impl Held<'_> {
 
     /// Copies `bytes` to its start, as many as fit. Returns how many.
     ///
-    /// The last [`TAIL`] bytes come after all others and in their order: a program may poll the end of what a peer writes, and then
+    /// The last 57 bytes at least come after all others and in their order: a program may poll the end of what a peer writes, and then
     /// use all of it. (`memcpy` may store the end before the beginning.)
     pub fn fill(&self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.len());
