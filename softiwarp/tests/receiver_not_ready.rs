@@ -425,8 +425,8 @@ fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive
             let poller = &one.devices.1.poller;
             let background = (!sleeps).then(|| Background::start(Arc::clone(poller)).unwrap());
             let drive = || {
-                while !over.load(Ordering::Relaxed) && !poller.drive(Some(LONG)) {
-                    thread::yield_now();
+                while !over.load(Ordering::Relaxed) {
+                    poller.drive(Some(Duration::from_millis(100)));
                 }
             };
             let driver = sleeps.then(|| scope.spawn(drive));

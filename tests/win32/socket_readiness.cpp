@@ -346,6 +346,9 @@ static void only_the_peer_closes()
         CHECK(WSAEventSelect(pair.near_end, event, FD_CLOSE) == 0);
         CHECK(shutdown(pair.near_end, how) == 0);
         CHECK(WSAEventSelect(pair.near_end, event, FD_CLOSE) == 0 && !is_set(event));
+        // What comes now cannot be received. (With SD_BOTH it would be answered by a reset.)
+        if (how == SD_RECEIVE)
+            CHECK(send(pair.far_end, "data", 4, 0) == 4);
         CHECK(closesocket(pair.far_end) == 0);
         pair.far_end = stream();
         const WSANETWORKEVENTS end = next(pair.near_end, event);

@@ -2,7 +2,7 @@
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
@@ -142,29 +142,21 @@ impl Held<'_> {
 
     /// Copies `bytes` to its start, as many as fit. Returns how many.
     ///
-    /// The last 57 bytes at least come after all others and in their order: a program may poll the end of what a peer writes, and then
-    /// use all of it. (`memcpy` may store the end before the beginning.)
+    /// The last 64 bytes come after all others and in their order, each aligned word at once: a program may poll the end of what a
+    /// peer writes, and then use all of it. (`memcpy` may store the end before the beginning.)
     pub fn fill(&self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.len());
-        let start = self.pointer();
-        let aligned = |at: usize| at + start.wrapping_add(at).align_offset(size_of::<u64>());
-        let (head, tail) = bytes[..count].split_at(aligned(count.saturating_sub(TAIL)).min(count));
+        let (head, mut tail) = bytes[..count].split_at(count.saturating_sub(TAIL));
+        let mut to = self.pointer();
         // SAFETY: `count` bytes are mapped and writable (`Memory::register`). `bytes` does not overlap them, as no
         // reference to registered memory exists.
-        unsafe { ptr::copy_nonoverlapping(head.as_ptr(), start, head.len()) };
-        let (words, rest) = tail.as_chunks();
-        let mut to = start.wrapping_add(head.len());
-        for word in words {
-            // SAFETY: eight of the `count` bytes, aligned. Only the program accesses them meanwhile, as with any device.
-            let place = unsafe { AtomicU64::from_ptr(to.cast()) };
-            place.store(u64::from_ne_bytes(*word), Ordering::Release);
-            to = to.wrapping_add(word.len());
-        }
-        for byte in rest {
-            // SAFETY: one of the `count` bytes. Only the program accesses it meanwhile, as with any device.
-            let place = unsafe { AtomicU8::from_ptr(to) };
-            place.store(*byte, Ordering::Release);
-            to = to.wrapping_add(1);
+        unsafe { ptr::copy_nonoverlapping(head.as_ptr(), to, head.len()) };
+        to = to.wrapping_add(head.len());
+        while let Some(size) = word_at(to, tail.len()) {
+            let (word, rest) = tail.split_at(size);
+            // SAFETY: so many of the `count` bytes, aligned.
+            unsafe { store(to, word) };
+            (to, tail) = (to.wrapping_add(size), rest);
         }
         count
     }
@@ -178,5 +170,81 @@ impl Held<'_> {
         unsafe { ptr::copy_nonoverlapping(self.pointer(), room, self.len()) };
         // SAFETY: that many more bytes were just written.
         unsafe { out.set_len(out.len() + self.len()) };
+    }
+}
+
+/// The size of the longest aligned word at an address, of `left` bytes at most; `None` for no bytes.
+fn word_at(address: *mut u8, left: usize) -> Option<usize> {
+    let fits = |size: &usize| *size <= left && address.addr().is_multiple_of(*size);
+    [8, 4, 2, 1].into_iter().find(fits)
+}
+
+/// Stores a word after all that was stored before.
+///
+/// # Safety
+/// It has 1, 2, 4 or 8 bytes, for which `to` is aligned and writable. Only the program accesses them meanwhile, as with any device.
+unsafe fn store(to: *mut u8, word: &[u8]) {
+    if let Ok(word) = word.try_into() {
+        // SAFETY: aligned and writable, as the caller promises.
+        let place = unsafe { AtomicU64::from_ptr(to.cast()) };
+        place.store(u64::from_ne_bytes(word), Ordering::Release);
+    } else if let Ok(word) = word.try_into() {
+        // SAFETY: aligned and writable, as the caller promises.
+        let place = unsafe { AtomicU32::from_ptr(to.cast()) };
+        place.store(u32::from_ne_bytes(word), Ordering::Release);
+    } else if let Ok(word) = word.try_into() {
+        // SAFETY: aligned and writable, as the caller promises.
+        let place = unsafe { AtomicU16::from_ptr(to.cast()) };
+        place.store(u16::from_ne_bytes(word), Ordering::Release);
+    } else if let [byte] = word {
+        // SAFETY: writable, as the caller promises.
+        let place = unsafe { AtomicU8::from_ptr(to) };
+        place.store(*byte, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    #[test]
+    fn what_is_filled_is_there_and_no_more_wherever_it_is() {
+        const ROOM: usize = 256;
+        let rights = Rights { local_write: true, remote_read: true, remote_write: true, bind: true };
+        let bytes: Vec<u8> = (1..=200).collect();
+        let domain = Memory::new().domain();
+        let memory = Box::into_raw(vec![0u64; ROOM / 8].into_boxed_slice());
+        let start: *mut u8 = memory.cast();
+        // SAFETY: the memory lives until it is deregistered, and no reference is made to it.
+        let region = unsafe { domain.register(start, ROOM, start as u64, rights) }.expect("a region");
+        for (at, count) in (0..9).flat_map(|at| (0..=bytes.len()).map(move |count| (at, count))) {
+            // SAFETY: the memory of the region.
+            unsafe { ptr::write_bytes(start, 0, ROOM) };
+            let span = domain
+                .find(region.token(), start as u64 + at as u64, count, Access::Scatter)
+                .expect("a span");
+            assert_eq!(span.hold().expect("it is registered").fill(&bytes), count);
+            // SAFETY: the memory of the region, which nobody writes meanwhile.
+            let found = unsafe { std::slice::from_raw_parts(start, ROOM) };
+            let expected = [&vec![0; at], &bytes[..count], &vec![0; ROOM - at - count]].concat();
+            assert!(found == expected, "{count} bytes at {at}");
+        }
+        drop(region);
+        // SAFETY: made above; it is not registered any more.
+        drop(unsafe { Box::from_raw(memory) });
+    }
+
+    #[test]
+    fn words_are_stored_at_once() {
+        let word = |address: usize, left| word_at(ptr::without_provenance_mut(address), left);
+        assert_eq!(
+            [(8, 64), (8, 7), (8, 3), (8, 1), (8, 0)].map(|(at, left)| word(at, left)),
+            [Some(8), Some(4), Some(2), Some(1), None]
+        );
+        assert_eq!(
+            [(12, 64), (10, 64), (9, 64)].map(|(at, left)| word(at, left)),
+            [Some(4), Some(2), Some(1)]
+        );
     }
 }

@@ -122,7 +122,9 @@ impl Receiver {
             match self.stage {
                 Stage::Header => return self.header(),
                 Stage::Payload(frame, left) => {
-                    let count = left.min(self.end - self.start);
+                    let here = self.end - self.start;
+                    // The end of the payload stays in the buffer until it is whole, so that no word of it is stored in two parts.
+                    let count = if here < left { here.min(left.saturating_sub(TAIL)) } else { left };
                     self.place(frame, count)?;
                     self.start += count;
                     if count < left {

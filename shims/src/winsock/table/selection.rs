@@ -144,7 +144,8 @@ impl State {
         let ended = is(libc::POLLERR)
             || is(libc::POLLRDHUP | libc::POLLHUP)
                 && (!socket.is_marked(RECEIVING_SHUT) || peer_has_ended(fd));
-        if socket.stream && ended && waiting == 0 {
+        // Nothing is received any more after that: what waits does not come first.
+        if socket.stream && ended && (waiting == 0 || socket.is_marked(RECEIVING_SHUT)) {
             now.events |= FD_CLOSE;
             now.errors[bit(FD_CLOSE)] = if is(libc::POLLERR) { WSAECONNRESET as i32 } else { 0 };
         }
