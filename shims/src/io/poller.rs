@@ -186,7 +186,7 @@ impl Poller {
         self.epoll.poll(&mut ready);
         // A kick for a thread that has left must not keep the set readable for ever. A leader's own is left to the leader.
         if self.serve(&ready)
-            && let Some(_lead) = self.take_lead()
+            && let Some(_lead) = self.claim_lead()
         {
             self.epoll.kick().clear();
         }
@@ -198,7 +198,7 @@ impl Poller {
             let mut ready = Ready::new();
             self.epoll.poll(&mut ready);
             if self.serve(&ready)
-                && let Some(_lead) = self.take_lead()
+                && let Some(_lead) = self.claim_lead()
             {
                 self.epoll.kick().clear();
             }
@@ -314,8 +314,13 @@ impl Poller {
     /// Takes the lead, if it is free and worth taking.
     #[inline]
     fn take_lead(&self) -> Option<Lead<'_>> {
-        let taken = self.has_sources()
-            && self.led.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if self.has_sources() { self.claim_lead() } else { None }
+    }
+
+    /// Takes the lead, if it is free.
+    #[inline]
+    fn claim_lead(&self) -> Option<Lead<'_>> {
+        let taken = self.led.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         taken.then(|| Lead(self))
     }
 

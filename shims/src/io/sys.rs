@@ -8,6 +8,7 @@ use super::threads::outside;
 use crate::cancellation::put_off;
 use crate::futex;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -129,8 +130,13 @@ pub(crate) fn sleep_on(fds: &[RawFd], deadline: Deadline) -> Vec<usize> {
     let mut entries: Vec<_> = borrowed.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let left = deadline.remaining().and_then(|left| Timespec::try_from(left).ok());
     match outside(|| poll(&mut entries, left.as_ref())) {
-        Ok(1..) => (0..fds.len()).filter(|at| !entries[*at].revents().is_empty()).collect(),
-        _ => Vec::new(),
+        Ok(_) => (0..fds.len()).filter(|at| !entries[*at].revents().is_empty()).collect(),
+        Err(Errno::INTR) => Vec::new(),
+        // More than the limit of open descriptors has become, or no memory: whoever waits looks after each of them.
+        Err(_) => {
+            outside(|| std::thread::sleep(Duration::from_millis(1)));
+            (0..fds.len()).collect()
+        }
     }
 }
 

@@ -345,10 +345,11 @@ pub(super) unsafe fn is_nowhere(address: *const sockaddr, length: socklen_t, str
     })
 }
 
-/// Whether a stream has tried to connect in vain.
+/// Whether a stream has tried to connect in vain, and was not just asked for what cannot be.
 fn is_failure(errno: c_int) -> bool {
-    use libc::{ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
-    [ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT].contains(&errno)
+    use libc::{EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, EBADF, EFAULT, EINVAL, EISCONN, ENOTSOCK};
+    errno != 0
+        && ![EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, EBADF, EFAULT, EINVAL, EISCONN, ENOTSOCK].contains(&errno)
 }
 
 /// `connect`. A non-blocking one returns `WSAEWOULDBLOCK`.

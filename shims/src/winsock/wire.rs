@@ -282,11 +282,12 @@ pub(super) fn broken(fd: RawFd) -> c_int {
     }
 }
 
-/// Whether the peer of a stream sends no more, whatever this side has shut down.
-pub(super) fn peer_has_ended(fd: RawFd) -> bool {
+/// Whether the peer of a stream sends no more, whatever this side has shut down. `hangs_up`: `poll` says so; it is all that is known of
+/// a stream that is not of TCP.
+pub(super) fn peer_has_ended(fd: RawFd, hangs_up: bool) -> bool {
     const ENDED: [u8; 5] =
         [TcpInfo::TIME_WAIT, TcpInfo::CLOSE, TcpInfo::CLOSE_WAIT, TcpInfo::LAST_ACK, TcpInfo::CLOSING];
-    TcpInfo::of(fd).is_some_and(|info| ENDED.contains(&info.state()))
+    TcpInfo::of(fd).map_or(hangs_up, |info| ENDED.contains(&info.state()))
 }
 
 #[cfg(test)]

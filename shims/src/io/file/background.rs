@@ -13,7 +13,7 @@ use super::File;
 use crate::io::parker::Parker;
 use crate::io::poller::{Poller, Source};
 use crate::io::sync::{Arc, Ordering, Weak};
-use crate::io::sys::Deadline;
+use crate::io::sys::{Deadline, sleep_on};
 use crate::io::threads::{self, ForkLock};
 use crate::io::unattended::{self, Background, THREAD};
 use std::io;
@@ -24,6 +24,8 @@ const TICK: Duration = Duration::from_millis(2);
 const LONGEST_TICK: Duration = Duration::from_millis(16);
 /// A file's poller is adopted after this many ticks without attendance.
 const UNATTENDED: u32 = 2;
+/// A poller that the kernel did not let the thread adopt is tried again at least after so many ticks.
+const RETRY: u32 = 512;
 /// The ticking stops after this many ticks in which nothing happens.
 const LULL: u32 = 3;
 
@@ -126,26 +128,36 @@ fn tick(watching: &Poller) -> Sight {
             entry.quiet = 0;
             sight = sight.max(Sight::Attended);
         } else if file.is_unattended() {
-            entry.quiet += 1;
+            entry.quiet = entry.quiet.saturating_add(1);
             sight = Sight::Alone;
             let late = entry.quiet.saturating_sub(UNATTENDED);
-            if late > 0 && !(late.is_power_of_two() && adopt(file.poller(), watching)) {
-                refused.push(file.clone());
+            let tries = late.is_power_of_two() || late.is_multiple_of(RETRY);
+            if late > 0 && !(tries && adopt(file.poller(), watching)) {
+                refused.push(file.poller().clone());
             }
         } else {
             entry.quiet = 0;
         }
         files.push(file);
     }
-    for file in refused {
-        file.poller().serve_ready();
-    }
+    // Files of one port have one poller, and so have sockets.
+    refused.sort_by_key(Arc::as_ptr);
+    refused.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    serve(&refused);
     sight
 }
 
 fn anything_unattended() -> bool {
     let files: Vec<_> = FILES.lock().iter().filter_map(|entry| entry.file.upgrade()).collect();
     files.iter().any(|file| file.is_unattended())
+}
+
+/// Serves those pollers that have something ready.
+fn serve(pollers: &[Arc<Poller>]) {
+    if !pollers.is_empty() {
+        let fds: Vec<_> = pollers.iter().map(|poller| poller.fd()).collect();
+        sleep_on(&fds, Deadline::Now).into_iter().for_each(|at| pollers[at].serve_ready());
+    }
 }
 
 /// Watches a poller; false if the kernel refuses that. It does when a descriptor is in hundreds of sets, as a device's is of which a

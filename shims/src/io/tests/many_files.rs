@@ -42,7 +42,15 @@ fn files() -> (Arc<Poller>, Vec<One>) {
     (common, files)
 }
 
+/// In processes of their own, as each needs hundreds of descriptors.
 #[test]
+fn many_files_are_served() {
+    crate::alone::run("io::tests::many_files::all_are_served_while_no_thread_waits");
+    crate::alone::run("io::tests::many_files::all_are_served_by_threads_that_wait_for_many_of_them");
+}
+
+#[test]
+#[ignore = "run by many_files_are_served"]
 fn all_are_served_while_no_thread_waits() {
     let (_common, files) = files();
     for one in &files {
@@ -54,6 +62,7 @@ fn all_are_served_while_no_thread_waits() {
 }
 
 #[test]
+#[ignore = "run by many_files_are_served"]
 fn all_are_served_by_threads_that_wait_for_many_of_them() {
     let (_common, files) = files();
     std::thread::scope(|scope| {

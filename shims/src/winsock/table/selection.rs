@@ -79,7 +79,8 @@ struct State {
     record: NetworkEvents,
     /// Recorded and not re-enabled.
     told: i32,
-    /// Those of them that are told again when something new arrives, as they were selected anew.
+    /// Those of them that are told again when something new arrives, as they were selected anew. The kernel reports what has arrived before
+    /// once more beside room to send, so one may be told again for that.
     rearmed: i32,
     connected: bool,
 }
@@ -143,7 +144,7 @@ impl State {
         // What the program itself has shut down looks like the peer's end.
         let ended = is(libc::POLLERR)
             || is(libc::POLLRDHUP | libc::POLLHUP)
-                && (!socket.is_marked(RECEIVING_SHUT) || peer_has_ended(fd));
+                && (!socket.is_marked(RECEIVING_SHUT) || peer_has_ended(fd, is(libc::POLLHUP)));
         // Nothing is received any more after that: what waits does not come first.
         if socket.stream && ended && (waiting == 0 || socket.is_marked(RECEIVING_SHUT)) {
             now.events |= FD_CLOSE;

@@ -65,6 +65,8 @@ impl Connect {
             let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as _, sa_data: [0; 14] };
             // SAFETY: an address of that size. Cannot fail for a stream socket.
             unsafe { libc::connect(fd, &raw const nowhere, size_of_val(&nowhere) as u32) };
+            // Takes the error that this has left.
+            let _ = int_option(fd, libc::SO_ERROR);
             self.restore(fd);
         }
     }

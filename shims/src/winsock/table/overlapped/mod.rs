@@ -269,7 +269,12 @@ impl Driver {
             Some(registration) if more => registration.renew(),
             Some(_) => Ok(()),
         };
-        watched.map_err(|error| crate::winsock::wsa_error(&error))
+        watched.map_err(|error| {
+            if more {
+                self.awaits_room.store(false, Ordering::Relaxed);
+            }
+            crate::winsock::wsa_error(&error)
+        })
     }
 
     /// Starts a request. It has completed if the number of bytes is returned; `WSA_IO_PENDING` means that it was started, any
