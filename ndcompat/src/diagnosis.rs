@@ -142,6 +142,8 @@ pub(crate) enum Refuser {
     Nobody,
     /// The peer's program, which is not a fault.
     Program,
+    /// Somebody who listens: a program that refuses or releases its connector, or that ends before it has answered.
+    Somebody,
     /// One of these two.
     Unknown,
 }
@@ -156,6 +158,12 @@ impl FailedConnect {
             Status::CONNECTION_REFUSED if refuser == Refuser::Nobody => "nobody listens there",
             Status::CONNECTION_REFUSED if refuser == Refuser::Unknown => {
                 "nobody listens there, or the program there refuses"
+            }
+            Status::CONNECTION_REFUSED if refuser == Refuser::Somebody => {
+                let code = event.map(|(_, code)| code);
+                tracing::info!(target: "ndcompat::connection", device, code,
+                    "connecting to {peer} failed: the program there refuses, or has ended ({status})");
+                return;
             }
             Status::NETWORK_UNREACHABLE => {
                 "no route leads there: `ip route get` tells what the system would do"

@@ -66,9 +66,6 @@ NDW_INTRINSIC void ndw_cpuid(int registers[4], int leaf, int part)
 #define __cpuidex(registers, leaf, part) ndw_cpuid((registers), (int)(leaf), (int)(part))
 #endif
 
-typedef unsigned __attribute__((may_alias)) ndw_word32;
-typedef unsigned long long __attribute__((may_alias)) ndw_word64;
-
 /* What clang has no builtins for. */
 NDW_INLINE void __movsb(unsigned char *target, const unsigned char *source, size_t count)
 {
@@ -106,33 +103,7 @@ NDW_INLINE unsigned long long _udiv128(
 }
 #endif
 
-/* Bits of a word that may lie beyond the first one. Words of 64 bits are `long` or `long long`, as the program has them. */
 #ifndef NDW_BUILTIN_INTRINSICS
-#define NDW_BIT_OF(name, word_type, pointer, index, width, change)                       \
-    NDW_INLINE unsigned char name(pointer words, index bit)                              \
-    {                                                                                    \
-        word_type *const word = (word_type *)words + bit / width;                        \
-        const word_type mask = (word_type)1 << (bit & (width - 1));                      \
-        const unsigned char was = (*word & mask) != 0;                                   \
-        change;                                                                          \
-        return was;                                                                      \
-    }
-NDW_INLINE unsigned char _bittest(const int *words, int bit)
-{
-    return ((unsigned)words[bit / 32] >> (bit & 31)) & 1;
-}
-NDW_INLINE unsigned char _bittest64(const void *words, long long bit)
-{
-    return (((const ndw_word64 *)words)[bit / 64] >> (bit & 63)) & 1;
-}
-NDW_BIT_OF(_bittestandset, ndw_word32, int *, int, 32, *word |= mask)
-NDW_BIT_OF(_bittestandreset, ndw_word32, int *, int, 32, *word &= ~mask)
-NDW_BIT_OF(_bittestandcomplement, ndw_word32, int *, int, 32, *word ^= mask)
-NDW_BIT_OF(_bittestandset64, ndw_word64, void *, long long, 64, *word |= mask)
-NDW_BIT_OF(_bittestandreset64, ndw_word64, void *, long long, 64, *word &= ~mask)
-NDW_BIT_OF(_bittestandcomplement64, ndw_word64, void *, long long, 64, *word ^= mask)
-#undef NDW_BIT_OF
-
 NDW_INLINE long long _mul128(long long a, long long b, long long *high)
 {
     __extension__ const __int128 product = (__int128)a * b;

@@ -17,6 +17,7 @@
 #include "ndwin/thread.h"
 #include "ndwin/threadpool.h"
 #include "ndwin/memory.h"
+#include "ndwin/security.h"
 #include "ndwin/system.h"
 #include "ndwin/console.h"
 #include "ndwin/environment.h"

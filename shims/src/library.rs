@@ -93,7 +93,43 @@ fn find(name: &str, flags: c_int) -> Option<Module> {
     if is_system_module(name) || runtime_path().as_deref() == Some(name) {
         return open_runtime(flags);
     }
-    candidates(name).iter().find_map(|name| open(Some(name), flags))
+    candidates(name)
+        .iter()
+        .find_map(|name| open(Some(name), flags))
+        .or_else(|| open(Some(&loaded_as(name, &loaded_paths())?), flags | libc::RTLD_NOLOAD))
+}
+
+/// The path of the first of these modules that a name without a folder means: base names are compared without case, in the
+/// forms in which `LoadLibrary` looks for files. The loader knows a module by its path only, if it has no soname.
+fn loaded_as(name: &str, paths: &[String]) -> Option<String> {
+    if name.is_empty() || name.contains(['/', '\\']) {
+        return None;
+    }
+    // Without an extension, Windows adds ".dll".
+    let with_extension = (!name.contains('.')).then(|| format!("{name}.dll"));
+    let wanted = [name].into_iter().chain(with_extension.as_deref()).flat_map(candidates);
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    wanted
+        .map(|name| name.to_lowercase())
+        .find_map(|name| paths.iter().find(|path| base(path) == name))
+        .cloned()
+}
+
+/// The paths of the modules that are loaded, without the program's own.
+fn loaded_paths() -> Vec<String> {
+    unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, paths: *mut c_void) -> c_int {
+        // SAFETY: the loader's record of a module, for the time of the call.
+        let info = unsafe { &*info };
+        // SAFETY: the list that `loaded_paths` passes, which nobody else uses meanwhile.
+        let paths = unsafe { &mut *paths.cast::<Vec<String>>() };
+        // SAFETY: a terminated string of the record's, or NULL.
+        paths.extend(unsafe { text::string_from_narrow(info.dlpi_name) }.filter(|path| !path.is_empty()));
+        0
+    }
+    let mut paths = Vec::new();
+    // SAFETY: the function takes the list, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
+    paths
 }
 
 fn load(name: Option<String>, flags: u32) -> Result<Module, u32> {

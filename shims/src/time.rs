@@ -3,6 +3,7 @@
 use crate::arguments::Out;
 use std::ffi::c_long;
 use std::fs;
+use std::mem::MaybeUninit;
 
 /// The result of `QueryPerformanceFrequency`, the same as on Windows: programs print it as an `int`.
 pub const PERFORMANCE_FREQUENCY: i64 = 10_000_000;
@@ -85,6 +86,26 @@ pub(crate) fn thread_stat(thread: Option<u32>) -> Option<ThreadStat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse().ok();
     Some(ThreadStat { user: field(14)?, kernel: field(15)?, started: field(22)? })
+}
+
+impl ThreadStat {
+    /// When it started, to the accuracy of a second.
+    pub fn creation(&self) -> FileTime {
+        let since_start = self.started * 1_000_000_000 / ticks_per_second();
+        let creation = boot_time().unwrap_or(0) * 1_000_000_000 + since_start;
+        file_time(creation / 1_000_000_000, creation % 1_000_000_000)
+    }
+}
+
+/// The time that the calling thread has spent in the kernel and in user mode.
+pub(crate) fn own_thread_times() -> [FileTime; 2] {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: there is room for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    // SAFETY: zeroes are valid numbers, in case that nothing was written.
+    let usage = unsafe { usage.assume_init() };
+    [usage.ru_stime, usage.ru_utime]
+        .map(|time| FileTime::from(time.tv_sec as u64 * 10_000_000 + time.tv_usec as u64 * 10))
 }
 
 /// The Unix time at which the system was booted.

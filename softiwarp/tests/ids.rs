@@ -47,13 +47,48 @@ fn a_queue_pair_whose_connection_was_refused_may_be_connected() {
     assert_eq!(connect(one, ours), 0);
     // SAFETY: the id lives; no private data.
     assert_eq!(unsafe { rdma_reject(event(far).id, std::ptr::null(), 0) }, 0);
-    assert_eq!(event(near).kind, RDMA_CM_EVENT_REJECTED);
+    let refused = event(near);
+    assert_eq!((refused.kind, refused.status), (RDMA_CM_EVENT_REJECTED, -libc::ECONNRESET));
     assert_eq!(connect(two, ours), 0);
     // SAFETY: an id is destroyed once. It has nothing to do with the queue pair any more.
     assert_eq!(unsafe { rdma_destroy_id(one) }, 0);
     assert_eq!(connect(resolved(near, port, 1000), ours), libc::EINVAL);
     assert_eq!(accept(event(far).id, theirs), 0);
     assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/// As over siw: a program that lets a request go is told from a port where nobody listens, and from one of another protocol.
+#[test]
+fn what_refuses_a_connection_is_seen_by_the_errno() {
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 5);
+    let one = resolved(near, port, 1000);
+    assert_eq!(connect(one, queue_pair(context(one))), 0);
+    // SAFETY: an id is destroyed once, and nobody uses it any more.
+    assert_eq!(unsafe { rdma_destroy_id(event(far).id) }, 0);
+    let refused = event(near);
+    assert_eq!((refused.kind, refused.status), (RDMA_CM_EVENT_REJECTED, -libc::ECONNRESET));
+
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let two = resolved(near, other.local_addr().unwrap().port(), 1000);
+    assert_eq!(connect(two, queue_pair(context(two))), 0);
+    drop(other.accept().unwrap());
+    let refused = event(near);
+    assert_eq!((refused.kind, refused.status), (RDMA_CM_EVENT_REJECTED, -libc::EPROTO));
+}
+
+#[test]
+fn queues_have_numbers() {
+    let near = channel();
+    let id = resolved(near, 9, 1000);
+    let new = || {
+        // SAFETY: the context lives, and the queue is left to the end of the process.
+        let cq = unsafe { ibv_create_cq(context(id), 1, null_mut(), null_mut(), 0) };
+        // SAFETY: just made.
+        unsafe { (*cq).handle }
+    };
+    let (one, two) = (new(), new());
+    assert!(one != 0 && two > one);
 }
 
 /// A thread that has seen the queue pair become ready may not have seen its connection.

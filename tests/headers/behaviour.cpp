@@ -4,12 +4,15 @@
 #include <ndsupport.h>
 #include <intrin.h>
 #include <intsafe.h>
+#include <float.h>
+#include <new.h>
 #include <rdma/rdma_cma.h>
 #include <tchar.h>
 #include <ws2tcpip.h>
 #include <wrl/client.h>
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -302,6 +305,7 @@ static void intrinsics()
     CHECK(_bittest(words, 64) && !_bittest(words, 31) && !_bittestandset(words, 33) && _bittestandset(words, 33) && words[1] == 2);
     CHECK(_bittestandreset(words, 33) && words[1] == 0 && !_bittestandcomplement(words, 31) && words[0] == INT_MIN);
     CHECK(_bittest64(wide, 64) && !_bittestandset64(wide, 63) && wide[0] == LLONG_MIN && _bittestandreset64(wide, 64) && wide[1] == 0);
+    CHECK(BitTest(words, 64) && !BitTestAndSet(words, 40) && BitTestAndReset(words, 40) && !BitTest64(wide, 64));
     long long high;
     unsigned long long rest;
     CHECK(_mul128(-2, 1ll << 62, &high) == LLONG_MIN && high == -1);
@@ -329,8 +333,59 @@ static void intrinsics()
     CHECK(pointer == nullptr && MAXLONG64 == LLONG_MAX && MAXDWORD64 == ~0ull && E_BOUNDS == static_cast<HRESULT>(0x8000000B));
 }
 
+// Kept from the compiler, which would compute at its own time.
+static volatile double one = 1, three = 3, none = 0;
+
+static void floating_point()
+{
+#if defined(__x86_64__)
+    unsigned control = 0;
+    CHECK(_controlfp_s(&control, 0, 0) == 0 && control == _CW_DEFAULT && _controlfp_s(nullptr, 0, 0) == 0);
+    const double near = one / three;
+    CHECK(_controlfp_s(&control, _RC_UP, _MCW_RC) == 0 && (control & _MCW_RC) == _RC_UP && _controlfp(0, 0) == control);
+    volatile double up = one / three;
+    _controlfp(_RC_CHOP, _MCW_RC);
+    volatile double down = one / three;
+    CHECK(up > down && (near == up || near == down));
+    _controlfp(_CW_DEFAULT, _MCW_RC);
+    _clearfp();
+    CHECK(_statusfp() == 0);
+    volatile double infinite = one / none;
+    CHECK(infinite > 1 && (_statusfp() & _SW_ZERODIVIDE) && (_clearfp() & _SW_ZERODIVIDE) && _statusfp() == 0);
+    // A fault that is let through; that of denormals is for _control87 only.
+    CHECK((_controlfp(0, _EM_OVERFLOW | _EM_DENORMAL) & _MCW_EM) == (_MCW_EM & ~static_cast<unsigned>(_EM_OVERFLOW)));
+    CHECK((_control87(0, _EM_DENORMAL) & _EM_DENORMAL) == 0 && _control87(_CW_DEFAULT, _MCW_EM) == _CW_DEFAULT);
+    _controlfp(_DN_FLUSH, _MCW_DN);
+    volatile double tiny = DBL_MIN;
+    tiny = tiny / three;
+    CHECK(tiny == 0 && (_controlfp(_DN_SAVE, _MCW_DN) & _MCW_DN) == _DN_SAVE);
+#endif
+}
+
+static int handled;
+
+static int no_memory(size_t)
+{
+    return ++handled < 3;
+}
+
+static void memory_runs_out()
+{
+    CHECK(_query_new_handler() == nullptr && _set_new_handler(no_memory) == nullptr);
+    bool thrown = false;
+    volatile size_t most = PTRDIFF_MAX;
+    try {
+        ::operator delete(::operator new(most));
+    } catch (const std::bad_alloc&) {
+        thrown = true;
+    }
+    CHECK(thrown && handled == 3 && _set_new_handler(0) == no_memory && std::get_new_handler() == nullptr);
+}
+
 int main()
 {
+    floating_point();
+    memory_runs_out();
     intrinsics();
     types();
     addresses_by_helpers();

@@ -6,6 +6,7 @@
 #include <mstcpip.h>
 #include <objbase.h>
 #include <rpc.h>
+#include <io.h>
 #include <iphlpapi.h>
 #include <netioapi.h>
 #include <psapi.h>
@@ -192,6 +193,41 @@ static void parameters_of_the_network()
     CHECK(GetUserNameA(name, &length) && length == strlen(name) + 1);
 }
 
+// A structure that is filled in, and does not change what the object is.
+static void a_descriptor_for_everybody()
+{
+    SECURITY_DESCRIPTOR descriptor;
+    CHECK(!InitializeSecurityDescriptor(&descriptor, 2) && GetLastError() == ERROR_UNKNOWN_REVISION);
+    CHECK(InitializeSecurityDescriptor(&descriptor, SECURITY_DESCRIPTOR_REVISION) && descriptor.Control == 0);
+    CHECK(SetSecurityDescriptorDacl(&descriptor, TRUE, nullptr, FALSE));
+    CHECK(descriptor.Control == SE_DACL_PRESENT && descriptor.Dacl == nullptr);
+    SECURITY_ATTRIBUTES attributes = {sizeof attributes, &descriptor, FALSE};
+    const HANDLE event = CreateEvent(&attributes, FALSE, TRUE, nullptr);
+    CHECK(WaitForSingleObject(event, 0) == WAIT_OBJECT_0 && CloseHandle(event));
+    CHECK(SetSecurityDescriptorDacl(&descriptor, FALSE, nullptr, FALSE) && descriptor.Control == 0);
+    descriptor.Revision = 3;
+    CHECK(!SetSecurityDescriptorDacl(&descriptor, TRUE, nullptr, FALSE) && GetLastError() == ERROR_UNKNOWN_REVISION);
+    const HGLOBAL block = GlobalAlloc(GHND, 10);
+    CHECK(GlobalHandle(GlobalLock(block)) == block && GlobalFree(block) == nullptr);
+    CHECK(GlobalHandle(nullptr) == nullptr && GetLastError() == ERROR_INVALID_HANDLE);
+    CHECK(!_tcscmp(SE_LOCK_MEMORY_NAME, _T("SeLockMemoryPrivilege")) && SE_PRIVILEGE_ENABLED == 2);
+}
+
+// Wide characters on a stream on which narrow text may go, too.
+static void characters_on_a_stream()
+{
+    TCHAR path[MAX_PATH], line[8];
+    CHECK(GetTempFileName(_T("/tmp"), _T("nd"), 0, path) != 0 && _taccess(path, 0) == 0);
+    FILE* file = nullptr;
+    CHECK(_tfopen_s(&file, path, _T("w")) == 0 && _fputtc(_T('a'), file) == _T('a') && _puttc(_T('b'), file) == _T('b'));
+    CHECK(fputs("c", file) >= 0 && fputwc(L'\x20AC', file) == 0x20AC && _fputtc(0, file) == 0 && fclose(file) == 0);
+    char narrow[16];
+    CHECK(_tfopen_s(&file, path, _T("r")) == 0 && fread(narrow, 1, 16, file) == 7 && !memcmp(narrow, "abc\xE2\x82\xAC", 7) && fclose(file) == 0);
+    CHECK(_tfopen_s(&file, path, _T("r")) == 0 && _fgettc(file) == _T('a') && _fgetts(line, 3, file) == line && !_tcscmp(line, _T("bc")) && fclose(file) == 0);
+    CHECK(_tremove(path) == 0 && _taccess(path, 0) == -1 && _tgetenv(_T("NDCOMPAT_NONE")) == nullptr && _tsystem(_T("true")) == 0);
+    CHECK(_puttchar(_T('\n')) == _T('\n') && _putts(_T("text")) >= 0);
+}
+
 static void process()
 {
     PROCESS_MEMORY_COUNTERS_EX memory;
@@ -327,6 +363,8 @@ int _tmain(int argc, TCHAR* argv[])
     interfaces_are_watched();
     files_are_opened_by_generic_rights();
     parameters_of_the_network();
+    a_descriptor_for_everybody();
+    characters_on_a_stream();
     process();
     CHECK(thrown(true) == 2 && thrown(false) == 1 && chosen(E_UNEXPECTED) == S_FALSE);
     _ASSERTE(argc > 0);

@@ -86,8 +86,12 @@ impl ConnectionEvent {
         let refuser = if self.kind != EventKind::Rejected || is_refusal_of_nobody(self.kind, self.status) {
             Refuser::Nobody
         } else if is_iwarp && self.terms.private_data.is_empty() {
-            // Over TCP, a port without a listener looks like a rejection without private data.
-            Refuser::Unknown
+            match -self.status {
+                // There was a connection of TCP, which a port without a listener does not make.
+                libc::ECONNRESET => Refuser::Somebody,
+                // Some drivers have one errno for a port without a listener and for a rejection.
+                _ => Refuser::Unknown,
+            }
         } else {
             Refuser::Program
         };
@@ -303,5 +307,24 @@ impl State {
         }
         taken.extend(self.disconnecting.take_if(|request| chosen(request)));
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_refused_is_told_apart_as_far_as_the_device_does() {
+        let refuser = |status, private_data: &[u8], is_iwarp| {
+            let terms = Terms { private_data: private_data.to_vec(), ..Terms::default() };
+            ConnectionEvent { kind: EventKind::Rejected, status, terms }.evidence(is_iwarp).refuser
+        };
+        assert!(refuser(8, b"", false) == Refuser::Nobody);
+        assert!(refuser(REJECTED_BY_CONSUMER, b"", false) == Refuser::Program);
+        assert!(refuser(-libc::ECONNRESET, b"no", true) == Refuser::Program);
+        assert!(refuser(-libc::ECONNRESET, b"", true) == Refuser::Somebody);
+        assert!(refuser(-libc::ECONNREFUSED, b"", true) == Refuser::Unknown);
+        assert!(refuser(-libc::EPROTO, b"", true) == Refuser::Unknown);
     }
 }

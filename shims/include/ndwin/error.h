@@ -264,10 +264,12 @@ static inline HRESULT HRESULT_FROM_WIN32(unsigned long code)
 #define ERROR_NOT_AUTHENTICATED                 1244
 #define ERROR_ALREADY_INITIALIZED               1247
 #define ERROR_UNIDENTIFIED_ERROR                1287
+#define ERROR_UNKNOWN_REVISION                  1305
 #define ERROR_PRIVILEGE_NOT_HELD                1314
 #define ERROR_NO_SUCH_USER                      1317
 #define ERROR_NONE_MAPPED                       1332
 #define ERROR_INVALID_SID                       1337
+#define ERROR_INVALID_SECURITY_DESCR            1338
 #define ERROR_INTERNAL_ERROR                    1359
 #define ERROR_DISK_CORRUPT                      1393
 #define ERROR_NO_SYSTEM_RESOURCES               1450

@@ -106,6 +106,45 @@ NDW_BIT_SCAN(_BitScanReverse64, ndw_bit_scan_reverse64, unsigned long long)
 #define BitScanForward64 _BitScanForward64
 #define BitScanReverse64 _BitScanReverse64
 
+typedef unsigned __attribute__((may_alias)) ndw_word32;
+typedef unsigned long long __attribute__((may_alias)) ndw_word64;
+
+/* Bits of a word that may lie beyond the first one. Words of 64 bits are `long` or `long long`, as the program has them. */
+#ifndef NDW_BUILTIN_INTRINSICS
+#define NDW_BIT_OF(name, word_type, pointer, index, width, change)                       \
+    NDW_INLINE unsigned char name(pointer words, index bit)                              \
+    {                                                                                    \
+        word_type *const word = (word_type *)words + bit / width;                        \
+        const word_type mask = (word_type)1 << (bit & (width - 1));                      \
+        const unsigned char was = (*word & mask) != 0;                                   \
+        change;                                                                          \
+        return was;                                                                      \
+    }
+NDW_INLINE unsigned char _bittest(const int *words, int bit)
+{
+    return ((unsigned)words[bit / 32] >> (bit & 31)) & 1;
+}
+NDW_INLINE unsigned char _bittest64(const void *words, long long bit)
+{
+    return (((const ndw_word64 *)words)[bit / 64] >> (bit & 63)) & 1;
+}
+NDW_BIT_OF(_bittestandset, ndw_word32, int *, int, 32, *word |= mask)
+NDW_BIT_OF(_bittestandreset, ndw_word32, int *, int, 32, *word &= ~mask)
+NDW_BIT_OF(_bittestandcomplement, ndw_word32, int *, int, 32, *word ^= mask)
+NDW_BIT_OF(_bittestandset64, ndw_word64, void *, long long, 64, *word |= mask)
+NDW_BIT_OF(_bittestandreset64, ndw_word64, void *, long long, 64, *word &= ~mask)
+NDW_BIT_OF(_bittestandcomplement64, ndw_word64, void *, long long, 64, *word ^= mask)
+#undef NDW_BIT_OF
+#endif
+#define BitTest                   _bittest
+#define BitTestAndSet             _bittestandset
+#define BitTestAndReset           _bittestandreset
+#define BitTestAndComplement      _bittestandcomplement
+#define BitTest64                 _bittest64
+#define BitTestAndSet64           _bittestandset64
+#define BitTestAndReset64         _bittestandreset64
+#define BitTestAndComplement64    _bittestandcomplement64
+
 /* <winnt.h>'s names for products and shifts of 128 bits, which <intrin.h> has, too. */
 __extension__ typedef __int128 ndw_int128;
 __extension__ typedef unsigned __int128 ndw_uint128;

@@ -98,6 +98,12 @@ NDW_INLINE LPVOID GlobalLock(HGLOBAL block)
 {
     return block;
 }
+NDW_INLINE HGLOBAL GlobalHandle(LPCVOID address)
+{
+    if (address == NULL)
+        SetLastError(ERROR_INVALID_HANDLE);
+    return (HGLOBAL)(ULONG_PTR)address;
+}
 /* Of a block that is locked no more: FALSE, and no error. */
 NDW_INLINE BOOL GlobalUnlock(HGLOBAL block)
 {

@@ -35,6 +35,7 @@ using ::ndw_vwprintf;
 using ::ndw_vfwprintf;
 using ::ndw_vswprintf;
 using ::ndw_fputws;
+using ::ndw_fputwc;
 }
 #endif
 
@@ -70,7 +71,15 @@ using ::ndw_fputws;
 #define vswprintf(...) ndw_vswprintf(__VA_ARGS__)
 #undef fputws
 #define fputws(...) ndw_fputws(__VA_ARGS__)
+#undef fputwc
+#define fputwc(...) ndw_fputwc(__VA_ARGS__)
+#undef putwc
+#define putwc(...) ndw_fputwc(__VA_ARGS__)
+#undef putwchar
+#define putwchar(character) ndw_fputwc((character), stdout)
 #define _putws(text) (ndw_fputws((text), stdout) < 0 ? -1 : ndw_fputws(L"\n", stdout))
+#else
+#define _putws(text) (fputws((text), stdout) < 0 ? -1 : fputws(L"\n", stdout))
 #endif
 
 #endif /* NDWIN_STDIO_H */

@@ -1,30 +1,28 @@
 //! `GetProcessTimes`, `GetThreadTimes`, `QueryInterruptTime` and kin.
 
-use super::thread::thread_number;
+use super::thread::find;
 use crate::arguments::Out;
 use crate::boundary::guard_bool;
 use crate::error::*;
 use crate::object::RawHandle;
 use crate::process;
-use crate::time::{FileTime, boot_time, file_time, interrupt_time, thread_stat, ticks_per_second};
+use crate::time::{FileTime, interrupt_time, thread_stat, ticks_per_second};
 
-/// Creation, end, kernel and user time.
-fn times(thread: Option<u32>, places: [Out<'_, FileTime>; 4]) -> Result<(), u32> {
+/// Creation, end, kernel and user time of a running thread, or of the process; the creation is that given, if any is.
+fn running(thread: Option<u32>, created: Option<FileTime>) -> Option<[FileTime; 4]> {
+    let stat = thread_stat(thread)?;
+    let per_second = ticks_per_second();
+    let units = |ticks: u64| FileTime::from(ticks * 10_000_000 / per_second);
+    let created = created.unwrap_or_else(|| stat.creation());
+    Some([created, FileTime::default(), units(stat.kernel), units(stat.user)])
+}
+
+/// Tells the times, if there are any.
+fn tell(times: Option<[FileTime; 4]>, places: [Out<'_, FileTime>; 4]) -> Result<(), u32> {
     if places.iter().any(|place| place.is_null()) {
         return Err(ERROR_NOACCESS);
     }
-    let stat = thread_stat(thread).ok_or(ERROR_ACCESS_DENIED)?;
-    let per_second = ticks_per_second();
-    let since_start = stat.started * 1_000_000_000 / per_second;
-    let creation = boot_time().unwrap_or(0) * 1_000_000_000 + since_start;
-    let units = |ticks: u64| FileTime::from(ticks * 10_000_000 / per_second);
-    let values = [
-        file_time(creation / 1_000_000_000, creation % 1_000_000_000),
-        FileTime::default(),
-        units(stat.kernel),
-        units(stat.user),
-    ];
-    for (place, value) in places.into_iter().zip(values) {
+    for (place, value) in places.into_iter().zip(times.ok_or(ERROR_ACCESS_DENIED)?) {
         place.put(value);
     }
     Ok(())
@@ -41,11 +39,11 @@ pub extern "C" fn ndw_GetProcessTimes(
 ) -> i32 {
     guard_bool(|| {
         process::own(process)?;
-        times(None, [creation, exit, kernel, user])
+        tell(running(None, None), [creation, exit, kernel, user])
     })
 }
 
-/// `GetThreadTimes`: as `GetProcessTimes`. Those of a thread that has ended are lost (`ERROR_ACCESS_DENIED`).
+/// `GetThreadTimes`: as `GetProcessTimes`; of a thread that has ended, as they were at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GetThreadTimes(
     thread: RawHandle,
@@ -54,7 +52,16 @@ pub extern "C" fn ndw_GetThreadTimes(
     kernel: Out<'_, FileTime>,
     user: Out<'_, FileTime>,
 ) -> i32 {
-    guard_bool(|| times(Some(thread_number(thread)?), [creation, exit, kernel, user]))
+    guard_bool(|| {
+        let thread = find(thread)?;
+        let number = thread.number();
+        if number == 0 {
+            return Err(ERROR_INVALID_HANDLE);
+        }
+        let running = running(Some(number), thread.created());
+        // Looked at last: from the end of the thread on, its number may be another's.
+        tell(thread.final_times().or(running), [creation, exit, kernel, user])
+    })
 }
 
 fn give(time: Out<'_, u64>, with_sleep: bool) -> i32 {
@@ -81,7 +88,10 @@ mod tests {
     use super::*;
     use crate::api::event::ndw_CreateEventW;
     use crate::api::handle::close_handle;
+    use crate::api::wait::ndw_WaitForSingleObject;
     use crate::arguments::Text;
+    use crate::object::thread::create;
+    use std::ffi::c_void;
     use std::ptr::null;
     use std::time::{Duration, Instant};
 
@@ -122,6 +132,37 @@ mod tests {
         }
         assert_eq!(ndw_GetThreadTimes(me, Out::NULL, Out::NULL, Out::NULL, Out::NULL), 0);
         assert_eq!((last_error(), close_handle(event)), (ERROR_NOACCESS, 1));
+    }
+
+    #[test]
+    fn the_times_of_a_thread_stay_when_it_has_ended() {
+        extern "C-unwind" fn work(_: *mut c_void) -> u32 {
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_millis(30) {
+                std::hint::black_box((0..1000u64).sum::<u64>());
+            }
+            7
+        }
+        let mut before = [FileTime::default(); 4];
+        let mut after = before;
+        let read = |handle: RawHandle, of: &mut [FileTime; 4]| {
+            let [creation, exit, kernel, user] = of.each_mut().map(Out::from);
+            ndw_GetThreadTimes(handle, creation, exit, kernel, user)
+        };
+        let earliest = units(crate::time::system_time());
+        let (thread, _) = create(0, work, std::ptr::null_mut(), true, false).unwrap();
+        assert_eq!(read(thread, &mut before), 1);
+        assert_eq!(units(before[1]), 0, "it has not ended");
+        find(thread).unwrap().resume();
+        assert_eq!(ndw_WaitForSingleObject(thread, u32::MAX), 0);
+        assert_eq!(read(thread, &mut after), 1);
+        assert_eq!(after[0], before[0]);
+        assert!(earliest <= units(after[0]) && units(after[0]) <= units(after[1]));
+        assert!(units(after[1]) <= units(crate::time::system_time()));
+        assert!(units(after[2]) + units(after[3]) > 0);
+        let mut again = after;
+        assert_eq!((read(thread, &mut again), again), (1, after));
+        assert_eq!(close_handle(thread), 1);
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub unsafe extern "C-unwind" fn ndw__endthreadex(code: u32) -> ! {
 }
 
 /// The thread of a handle.
-fn find(handle: RawHandle) -> Result<Arc<Thread>, u32> {
+pub(super) fn find(handle: RawHandle) -> Result<Arc<Thread>, u32> {
     match resolve(handle) {
         Some(Object::Thread(thread)) => Ok(thread),
         _ => Err(ERROR_INVALID_HANDLE),

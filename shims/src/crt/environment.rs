@@ -1,10 +1,12 @@
-//! `_dupenv_s`, `getenv_s`, `_putenv_s`, in both widths.
+//! `_dupenv_s`, `getenv_s`, `_putenv_s`, in both widths, and `_wgetenv`.
 
 use super::failed;
 use super::string::duplicate;
 use crate::arguments::{Out, Text};
 use crate::environment;
-use crate::text::{self, Unit, narrow_and_wide};
+use crate::text::{self, Unit, Wchar, narrow_and_wide};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::null_mut;
 
@@ -62,6 +64,25 @@ narrow_and_wide! {
         unsafe get(needed: Out<'_, usize>, buffer: *mut T, size: usize, name: Text<'_, T>) -> c_int;
 }
 
+/// `_wgetenv`: the value, which stays as it is for the life of the process; NULL for a variable that is not set.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__wgetenv(name: Text<'_, Wchar>) -> *mut Wchar {
+    static VALUES: Mutex<BTreeSet<&'static [Wchar]>> = Mutex::new(BTreeSet::new());
+    let Some(name) = name.read() else {
+        failed(libc::EINVAL);
+        return null_mut();
+    };
+    let Some(value) = value::<Wchar>(&name) else { return null_mut() };
+    let mut values = VALUES.lock();
+    // One copy of each value: who asks often does not use up memory.
+    let kept = values.get(&value[..]).copied().unwrap_or_else(|| {
+        let kept: &'static [Wchar] = value.leak();
+        values.insert(kept);
+        kept
+    });
+    kept.as_ptr().cast_mut()
+}
+
 /// `_putenv_s`: an empty value removes the variable.
 ///
 /// # Safety
@@ -88,8 +109,8 @@ pub unsafe extern "C" fn ndw__putenv_s(name: *const c_char, value: *const c_char
 /// # Safety
 /// As for [`ndw__putenv_s`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ndw__wputenv_s(name: Text<'_, text::Wchar>, value: Text<'_, text::Wchar>) -> c_int {
-    let narrow = |text: Text<'_, text::Wchar>| CString::new(text.read()?).ok();
+pub unsafe extern "C" fn ndw__wputenv_s(name: Text<'_, Wchar>, value: Text<'_, Wchar>) -> c_int {
+    let narrow = |text: Text<'_, Wchar>| CString::new(text.read()?).ok();
     let Some((name, value)) = narrow(name).zip(narrow(value)) else { return failed(libc::EINVAL) };
     // SAFETY: both are terminated; of other threads this function asks the same.
     unsafe { ndw__putenv_s(name.as_ptr(), value.as_ptr()) }
@@ -98,12 +119,22 @@ pub unsafe extern "C" fn ndw__wputenv_s(name: Text<'_, text::Wchar>, value: Text
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{Wchar, w};
+    use crate::text::w;
     use std::ptr::null;
 
     // Set by cargo for every test run, so that no test has to change the environment.
     const NAME: &std::ffi::CStr = c"CARGO_PKG_NAME";
     const VALUE: &[u8] = b"ndcompat-win32\0";
+
+    #[test]
+    fn a_wide_value_stays_where_it_is() {
+        let get = |name: &str| ndw__wgetenv(Text::terminated(&w(name)));
+        let value = get("CARGO_PKG_NAME");
+        // SAFETY: terminated, for the life of the process.
+        assert_eq!(unsafe { text::string_from_wide(value) }.as_deref(), Some("ndcompat-win32"));
+        assert!(get("CARGO_PKG_VERSION") != value && get("CARGO_PKG_NAME") == value);
+        assert!(get("no-such-variable").is_null() && ndw__wgetenv(Text::NULL).is_null());
+    }
 
     #[test]
     fn a_variable_is_copied_or_put_in_a_buffer() {

@@ -66,6 +66,67 @@ fn windows_names_lead_to_linux_libraries() {
 }
 
 #[test]
+fn a_loaded_module_is_meant_by_its_base_name_without_case() {
+    let paths =
+        ["linux-vdso.so.1", "/a/libOne.so", "/b/one.so", "/b/Two.dll", "/c/three.so.1"].map(String::from);
+    let find = |name: &str| loaded_as(name, &paths);
+    for (name, path) in [
+        ("one.dll", "/b/one.so"),
+        ("ONE", "/b/one.so"),
+        ("LibOne.dll", "/a/libOne.so"),
+        ("libone.so", "/a/libOne.so"),
+        ("two", "/b/Two.dll"),
+        ("TWO.DLL", "/b/Two.dll"),
+        ("Three.so.1", "/c/three.so.1"),
+    ] {
+        assert_eq!(find(name).as_deref(), Some(path), "{name}");
+    }
+    for name in ["", "three", "three.dll", "two.so", "b/one.dll", "/a/one.so", "b\\one"] {
+        assert_eq!(find(name), None, "{name}");
+    }
+}
+
+#[test]
+fn a_library_loaded_by_its_path_is_found_by_its_name() {
+    let original = ndw_LoadLibraryA(c"libanl.so.1".into());
+    let mut name = [0u8; 4096];
+    // SAFETY: there is room for 4096 bytes, and nothing of the library is used.
+    let length = unsafe {
+        let length = ndw_GetModuleFileNameA(original, name.as_mut_ptr().cast(), 4096);
+        ndw_FreeLibrary(original);
+        length as usize
+    };
+    let folder = std::env::temp_dir().join(format!("ndcompat-plug-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("libndPlug.so");
+    std::fs::copy(std::str::from_utf8(&name[..length]).unwrap(), &file).unwrap();
+
+    let asked = w(folder.join("ndPlug.dll").to_str().unwrap());
+    let module = ndw_LoadLibraryW(Text::terminated(&asked));
+    assert!(!module.is_null());
+    let mut found = null_mut();
+    for name in [c"ndplug.dll", c"ndplug", c"NDPLUG.DLL", c"libndplug.so", c"libNdPlug.dll"] {
+        assert_eq!(ndw_GetModuleHandleA(name.into()), module, "{name:?}");
+        // SAFETY: a terminated name.
+        let done = unsafe {
+            get_module_handle_ex(UNCHANGED_REFCOUNT, name.as_ptr().cast::<u8>(), Out::from(&mut found))
+        };
+        assert_eq!((done, found), (1, module), "{name:?}");
+    }
+    // SAFETY: there is room for 4096 bytes.
+    let length = unsafe { ndw_GetModuleFileNameA(module, name.as_mut_ptr().cast(), 4096) } as usize;
+    assert_eq!(Path::new(OsStr::from_bytes(&name[..length])), file.canonicalize().unwrap());
+    // Of all these, only the loading counts, and one that asks for a reference.
+    assert_eq!(ndw_LoadLibraryA(c"ndplug".into()), module);
+    // SAFETY: nothing of it is used.
+    let free = || unsafe { ndw_FreeLibrary(module) };
+    assert_eq!((free(), free()), (1, 1));
+    assert_eq!((free(), last_error()), (0, ERROR_MOD_NOT_FOUND));
+    assert!(ndw_GetModuleHandleA(c"ndplug.dll".into()).is_null(), "it is unloaded");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn system_modules_are_this_runtime() {
     assert!(is_system_module("KERNEL32.DLL") && is_system_module("C:\\Windows\\System32\\ntdll"));
     assert!(is_system_module("api-ms-win-core-synch-l1-2-0.dll") && !is_system_module("kernel.dll"));

@@ -5,6 +5,7 @@ use crate::error::*;
 use crate::io::apc::{Apc, Apcs};
 use crate::io::signal::{Signal, abandon_mutexes, wait_any};
 use crate::io::sys::{Deadline, thread_id};
+use crate::time::{FileTime, own_thread_times, system_time, thread_stat};
 use parking_lot::Mutex;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -30,10 +31,14 @@ pub(crate) struct Thread {
     own_handle: AtomicUsize,
     /// The name from `SetThreadDescription`.
     description: Mutex<String>,
+    /// When it was created, if it was created here.
+    created: Option<FileTime>,
+    /// Creation, end, time in the kernel and in user mode, once it has ended.
+    times: OnceLock<[FileTime; 4]>,
 }
 
 impl Thread {
-    fn new(suspended: bool) -> Arc<Thread> {
+    fn new(suspended: bool, created: Option<FileTime>) -> Arc<Thread> {
         Arc::new(Thread {
             id: AtomicU32::new(0),
             exit_code: AtomicU32::new(0),
@@ -43,6 +48,8 @@ impl Thread {
             apcs: OnceLock::new(),
             own_handle: AtomicUsize::new(0),
             description: Mutex::new(String::new()),
+            created,
+            times: OnceLock::new(),
         })
     }
 
@@ -67,6 +74,25 @@ impl Thread {
         let before = self.suspended.swap(0, Ordering::AcqRel);
         self.resumed.set();
         before
+    }
+
+    /// When it was created, if it was created here.
+    pub(crate) fn created(&self) -> Option<FileTime> {
+        self.created
+    }
+
+    /// Creation, end, time in the kernel and in user mode of a thread that has ended.
+    pub(crate) fn final_times(&self) -> Option<[FileTime; 4]> {
+        self.times.get().copied()
+    }
+
+    /// Keeps the times of this thread, the calling one, which ends.
+    fn keep_times(&self) {
+        let ended = system_time();
+        let created =
+            self.created.or_else(|| Some(thread_stat(Some(self.number()))?.creation())).unwrap_or(ended);
+        let [kernel, user] = own_thread_times();
+        let _ = self.times.set([created, ended, kernel, user]);
     }
 
     /// Its description, empty if there is none.
@@ -99,6 +125,7 @@ impl Drop for Own {
         if handle != 0 {
             drop(handle::close(RawHandle(handle)));
         }
+        self.0.keep_times();
         self.0.ended.set();
     }
 }
@@ -126,12 +153,12 @@ fn own(thread: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
         });
         own.0.clone()
     };
-    OWN.try_with(adopt).unwrap_or_else(|_| Thread::new(false))
+    OWN.try_with(adopt).unwrap_or_else(|_| Thread::new(false, None))
 }
 
 /// The calling thread, whoever created it.
 pub(crate) fn current() -> Arc<Thread> {
-    own(|| Thread::new(false))
+    own(|| Thread::new(false, None))
 }
 
 /// `LPTHREAD_START_ROUTINE`. It may end by `ExitThread`, which unwinds its frames.
@@ -193,7 +220,7 @@ pub(crate) fn create(
     suspended: bool,
     closes_handle: bool,
 ) -> Result<(RawHandle, u32), u32> {
-    let thread = Thread::new(suspended);
+    let thread = Thread::new(suspended, Some(system_time()));
     let handle = super::open(Object::Thread(thread.clone()))?;
     if closes_handle {
         thread.own_handle.store(handle.0, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use super::channel::{Channel, Notified, Unacknowledged};
 use super::context::Context;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
-use super::{created, functions, verb};
+use super::{created, functions, next_number, verb};
 use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
 
 /// The most completions taken at a time.
@@ -204,6 +204,7 @@ functions! {
             };
             let mut raw: ibv_cq = zeroed();
             (raw.context, raw.channel, raw.cq_context, raw.cqe) = (context, channel, cookie, cqe);
+            raw.handle = next_number();
             let queue = Arc::new(CompletionQueue::new(room, tell));
             let (users, just_armed) = (AtomicUsize::new(0), AtomicBool::new(false));
             let place = Arc::clone(&listed);

@@ -30,6 +30,7 @@ mod sync;
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use channel::{ibv_create_comp_channel, ibv_destroy_comp_channel, ibv_get_cq_event};
 pub use cm::{
@@ -69,6 +70,12 @@ fn posix(result: Result<(), c_int>) -> c_int {
             -1
         }
     }
+}
+
+/// The number of a new queue. The log names queues by it, and so does `ibv_cq::handle` on other devices.
+fn next_number() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
 }
 
 /// The object that a call makes, or null and an errno.

@@ -15,7 +15,7 @@ use super::ends::Ends;
 use super::limits::{DEPTH_MAX, INLINE_MAX, PIECES_MAX};
 use super::memory::Pd;
 use super::rnic::{Rnic, rnic_of};
-use super::{created, functions, verb};
+use super::{created, functions, next_number, verb};
 use crate::queue_pair::{Phase, QueuePair, QueuePairConfig, SharedReceiveQueue};
 
 static WAITING: OnceLock<Duration> = OnceLock::new();
@@ -275,6 +275,7 @@ functions! {
             let queue = Arc::new(SharedReceiveQueue::new(attr.max_wr as usize, PIECES_MAX, tell));
             let mut raw: ibv_srq = zeroed();
             (raw.context, raw.srq_context, raw.pd) = (context, asked.srq_context, pd);
+            raw.handle = next_number();
             let (place, users) = (Arc::clone(&listed), AtomicUsize::new(0));
             let attr = Mutex::new(ibv_srq_attr { srq_limit: 0, ..attr });
             let srq = Box::into_raw(Box::new(Srq { raw, queue, listed, attr, reached, users })).cast();

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <wchar.h>
 #include "base.h"
 #include "wide_path.h"
 
@@ -195,6 +196,14 @@ NDW_INLINE char *gets_s(char *buffer, size_t size)
     }
     buffer[length] = 0;
     return c == EOF && length == 0 ? NULL : buffer;
+}
+/* Wide characters on a stream that stays narrow, in UTF-8. */
+NDW_INLINE wint_t ndw_fputwc(wchar_t character, FILE *stream)
+{
+    const wchar_t text[2] = {character, 0};
+    if (character == 0)
+        return putc(0, stream) == EOF ? WEOF : 0;
+    return ndw_fputws(text, stream) < 0 ? WEOF : (wint_t)character;
 }
 NDW_INLINE int _wremove(const wchar_t *path)
 {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include "base.h"
+#include "wide_path.h"
 
 #define _MAX_PATH  260
 #define _MAX_DRIVE 3
@@ -43,14 +44,20 @@ NDW_API(errno_t, _ui64toa_s, (unsigned long long value, char *buffer, size_t siz
 #define _ltoa_s _itoa_s
 #ifdef __cplusplus
 extern "C++" {
-template <size_t N> inline errno_t _itow_s(int value, wchar_t (&buffer)[N], int radix)
-{
-    return _itow_s(value, buffer, N, radix);
-}
-template <size_t N> inline errno_t _itoa_s(int value, char (&buffer)[N], int radix)
-{
-    return _itoa_s(value, buffer, N, radix);
-}
+#define NDW_DIGITS_OF_ARRAY(name, type, character)                                          \
+    template <size_t N> inline errno_t name(type value, character (&buffer)[N], int radix)   \
+    {                                                                                        \
+        return name(value, buffer, N, radix);                                                \
+    }
+NDW_DIGITS_OF_ARRAY(_itow_s, int, wchar_t)
+NDW_DIGITS_OF_ARRAY(_itoa_s, int, char)
+NDW_DIGITS_OF_ARRAY(_ultow_s, unsigned, wchar_t)
+NDW_DIGITS_OF_ARRAY(_ultoa_s, unsigned, char)
+NDW_DIGITS_OF_ARRAY(_i64tow_s, long long, wchar_t)
+NDW_DIGITS_OF_ARRAY(_i64toa_s, long long, char)
+NDW_DIGITS_OF_ARRAY(_ui64tow_s, unsigned long long, wchar_t)
+NDW_DIGITS_OF_ARRAY(_ui64toa_s, unsigned long long, char)
+#undef NDW_DIGITS_OF_ARRAY
 }
 #endif
 /* The buffer has room for all digits, the sign and a NUL. */
@@ -115,6 +122,8 @@ NDW_API(errno_t, getenv_s, (size_t *needed, char *buffer, size_t size, const cha
 NDW_API(errno_t, _putenv_s, (const char *name, const char *value));
 NDW_API(errno_t, _wdupenv_s, (wchar_t **buffer, size_t *size, const wchar_t *name));
 NDW_API(errno_t, _wgetenv_s, (size_t *needed, wchar_t *buffer, size_t size, const wchar_t *name));
+/* The value stays where it is for the life of the process. */
+NDW_API(wchar_t *, _wgetenv, (const wchar_t *name));
 NDW_API(errno_t, _wputenv_s, (const wchar_t *name, const wchar_t *value));
 #ifdef __cplusplus
 extern "C++" {
@@ -128,6 +137,30 @@ template <size_t N> inline errno_t _wgetenv_s(size_t *needed, wchar_t (&buffer)[
 }
 }
 #endif
+
+/* As system(): the shell is Linux's, and the result is a wait status. */
+NDW_LIBC(int, ndw_system, (const char *command), "system");
+NDW_INLINE int _wsystem(const wchar_t *command)
+{
+    size_t length = 0, bytes = 0;
+    char *narrow;
+    int result, error;
+    if (!command)
+        return ndw_system(NULL);
+    while (command[length])
+        length++;
+    narrow = (char *)__builtin_malloc(4 * length + 1);
+    if (!narrow)
+        return -1;
+    for (length = 0; command[length]; length++)
+        bytes += (size_t)ndw_utf8((unsigned)command[length], narrow + bytes);
+    narrow[bytes] = 0;
+    result = ndw_system(narrow);
+    error = errno;
+    __builtin_free(narrow);
+    errno = error;
+    return result;
+}
 
 /* "name=value"; without a value the variable is removed. */
 NDW_INLINE int _putenv(const char *assignment)

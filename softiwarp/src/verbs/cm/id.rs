@@ -304,7 +304,8 @@ impl Own {
                 (RDMA_CM_EVENT_UNREACHABLE, of(-libc::ETIMEDOUT))
             }
             (Stage::Asking, Ended::Unreachable(error)) => (RDMA_CM_EVENT_CONNECT_ERROR, of(-error)),
-            (Stage::Asking, Ended::NotAccepted) => (RDMA_CM_EVENT_REJECTED, of(-libc::ECONNRESET)),
+            // No answer, or none of iWARP: what listens there may be another program altogether.
+            (Stage::Asking, Ended::NotAccepted) => (RDMA_CM_EVENT_REJECTED, of(-libc::EPROTO)),
             (Stage::Asking, Ended::Disconnected(_)) => (RDMA_CM_EVENT_CONNECT_ERROR, of(-libc::ECONNABORTED)),
             // The program is not told that the peer is gone; `rdma_accept` will fail.
             _ => return,
