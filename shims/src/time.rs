@@ -4,6 +4,7 @@ use crate::arguments::Out;
 use std::ffi::c_long;
 use std::fs;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 /// The result of `QueryPerformanceFrequency`, the same as on Windows: programs print it as an `int`.
 pub const PERFORMANCE_FREQUENCY: i64 = 10_000_000;
@@ -108,10 +109,13 @@ pub(crate) fn own_thread_times() -> [FileTime; 2] {
         .map(|time| FileTime::from(time.tv_sec as u64 * 10_000_000 + time.tv_usec as u64 * 10))
 }
 
-/// The Unix time at which the system was booted.
+/// The Unix time at which the system was booted. Read once: the kernel adds up all interrupts of all processors for it.
 pub(crate) fn boot_time() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+    static TIME: OnceLock<Option<u64>> = OnceLock::new();
+    *TIME.get_or_init(|| {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+    })
 }
 
 /// Clock ticks per second.

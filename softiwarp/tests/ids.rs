@@ -57,7 +57,7 @@ fn a_queue_pair_whose_connection_was_refused_may_be_connected() {
     assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/// As over siw: a program that lets a request go is told from a port where nobody listens, and from one of another protocol.
+/// A program that lets a request go is told from a port where nobody listens, and from one that gives no answer of iWARP.
 #[test]
 fn what_refuses_a_connection_is_seen_by_the_errno() {
     let (near, far) = (channel(), channel());

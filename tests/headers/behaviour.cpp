@@ -4,7 +4,6 @@
 #include <ndsupport.h>
 #include <intrin.h>
 #include <intsafe.h>
-#include <float.h>
 #include <new.h>
 #include <rdma/rdma_cma.h>
 #include <tchar.h>
@@ -333,35 +332,6 @@ static void intrinsics()
     CHECK(pointer == nullptr && MAXLONG64 == LLONG_MAX && MAXDWORD64 == ~0ull && E_BOUNDS == static_cast<HRESULT>(0x8000000B));
 }
 
-// Kept from the compiler, which would compute at its own time.
-static volatile double one = 1, three = 3, none = 0;
-
-static void floating_point()
-{
-#if defined(__x86_64__)
-    unsigned control = 0;
-    CHECK(_controlfp_s(&control, 0, 0) == 0 && control == _CW_DEFAULT && _controlfp_s(nullptr, 0, 0) == 0);
-    const double near = one / three;
-    CHECK(_controlfp_s(&control, _RC_UP, _MCW_RC) == 0 && (control & _MCW_RC) == _RC_UP && _controlfp(0, 0) == control);
-    volatile double up = one / three;
-    _controlfp(_RC_CHOP, _MCW_RC);
-    volatile double down = one / three;
-    CHECK(up > down && (near == up || near == down));
-    _controlfp(_CW_DEFAULT, _MCW_RC);
-    _clearfp();
-    CHECK(_statusfp() == 0);
-    volatile double infinite = one / none;
-    CHECK(infinite > 1 && (_statusfp() & _SW_ZERODIVIDE) && (_clearfp() & _SW_ZERODIVIDE) && _statusfp() == 0);
-    // A fault that is let through; that of denormals is for _control87 only.
-    CHECK((_controlfp(0, _EM_OVERFLOW | _EM_DENORMAL) & _MCW_EM) == (_MCW_EM & ~static_cast<unsigned>(_EM_OVERFLOW)));
-    CHECK((_control87(0, _EM_DENORMAL) & _EM_DENORMAL) == 0 && _control87(_CW_DEFAULT, _MCW_EM) == _CW_DEFAULT);
-    _controlfp(_DN_FLUSH, _MCW_DN);
-    volatile double tiny = DBL_MIN;
-    tiny = tiny / three;
-    CHECK(tiny == 0 && (_controlfp(_DN_SAVE, _MCW_DN) & _MCW_DN) == _DN_SAVE);
-#endif
-}
-
 static int handled;
 
 static int no_memory(size_t)
@@ -384,7 +354,6 @@ static void memory_runs_out()
 
 int main()
 {
-    floating_point();
     memory_runs_out();
     intrinsics();
     types();

@@ -82,14 +82,13 @@ impl ConnectionEvent {
     }
 
     /// The details of the failure, for the log.
-    pub(crate) fn evidence(&self, is_iwarp: bool) -> Evidence {
+    pub(crate) fn evidence(&self, is_iwarp: bool, is_emulator: bool) -> Evidence {
         let refuser = if self.kind != EventKind::Rejected || is_refusal_of_nobody(self.kind, self.status) {
             Refuser::Nobody
         } else if is_iwarp && self.terms.private_data.is_empty() {
             match -self.status {
-                // There was a connection of TCP, which a port without a listener does not make.
-                libc::ECONNRESET => Refuser::Somebody,
-                // Some drivers have one errno for a port without a listener and for a rejection.
+                // On the emulator. Drivers have this errno for a port without a listener (cxgb4, erdma), or one for both.
+                libc::ECONNRESET if is_emulator => Refuser::Somebody,
                 _ => Refuser::Unknown,
             }
         } else {
@@ -318,7 +317,7 @@ mod tests {
     fn who_has_refused_is_told_apart_as_far_as_the_device_does() {
         let refuser = |status, private_data: &[u8], is_iwarp| {
             let terms = Terms { private_data: private_data.to_vec(), ..Terms::default() };
-            ConnectionEvent { kind: EventKind::Rejected, status, terms }.evidence(is_iwarp).refuser
+            ConnectionEvent { kind: EventKind::Rejected, status, terms }.evidence(is_iwarp, is_iwarp).refuser
         };
         assert!(refuser(8, b"", false) == Refuser::Nobody);
         assert!(refuser(REJECTED_BY_CONSUMER, b"", false) == Refuser::Program);

@@ -290,6 +290,10 @@ impl Connector {
         self.adapter().limits().quirks.iwarp
     }
 
+    fn is_emulator(&self) -> bool {
+        self.adapter().context().library().is_emulator()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }

@@ -134,7 +134,8 @@ pub(crate) fn sleep_on(fds: &[RawFd], deadline: Deadline) -> Vec<usize> {
         Err(Errno::INTR) => Vec::new(),
         // More than the limit of open descriptors has become, or no memory: whoever waits looks after each of them.
         Err(_) => {
-            outside(|| std::thread::sleep(Duration::from_millis(1)));
+            // Not the C library's sleep, which is a cancellation point.
+            let _ = outside(|| rustix::thread::nanosleep(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
             (0..fds.len()).collect()
         }
     }

@@ -1,6 +1,7 @@
 //! Thread objects; starting and ending threads.
 
 use super::{Object, RawHandle, handle};
+use crate::cancellation::put_off;
 use crate::error::*;
 use crate::io::apc::{Apc, Apcs};
 use crate::io::signal::{Signal, abandon_mutexes, wait_any};
@@ -125,7 +126,8 @@ impl Drop for Own {
         if handle != 0 {
             drop(handle::close(RawHandle(handle)));
         }
-        self.0.keep_times();
+        // Reads files, which the C library does at cancellation points.
+        put_off(|| self.0.keep_times());
         self.0.ended.set();
     }
 }

@@ -58,8 +58,10 @@ impl Connector {
             }
             Step::FailConnect => {
                 let status = failure(cause, event.as_ref());
-                let evidence =
-                    event.as_ref().map(|event| event.evidence(self.is_iwarp())).unwrap_or_default();
+                let evidence = event
+                    .as_ref()
+                    .map(|event| event.evidence(self.is_iwarp(), self.is_emulator()))
+                    .unwrap_or_default();
                 // A rejection may carry private data.
                 state.terms = event.map(|event| event.terms).unwrap_or_default();
                 return self.connect_failed(state, status, evidence);
