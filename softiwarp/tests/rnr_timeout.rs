@@ -31,16 +31,17 @@ const LONG: usize = 4 << 20;
 /// Memory of the test's own that a device may access, all of whose bytes are as given.
 struct Memory {
     start: *mut u8,
+    length: usize,
     region: *mut ibv_mr,
 }
 
 impl Memory {
     fn new(qp: *mut ibv_qp, length: usize, byte: u8) -> Memory {
-        let start: *mut u8 = Box::leak(vec![byte; length].into_boxed_slice()).as_mut_ptr();
-        // SAFETY: the queue pair lives; the memory is never freed.
+        let start: *mut u8 = Box::into_raw(vec![byte; length].into_boxed_slice()).cast();
+        // SAFETY: the queue pair lives; the memory is freed when it is not registered any more.
         let region = unsafe { ibv_reg_mr((*qp).pd, start.cast(), length, IBV_ACCESS_LOCAL_WRITE as i32) };
         assert!(!region.is_null());
-        Memory { start, region }
+        Memory { start, length, region }
     }
 
     fn entry(&self, length: usize) -> ibv_sge {
@@ -51,6 +52,15 @@ impl Memory {
     fn byte(&self, at: usize) -> u8 {
         // SAFETY: within the memory, which nothing else writes by now.
         unsafe { self.start.add(at).read() }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: registered above, and no longer used by this thread.
+        assert_eq!(unsafe { ibv_dereg_mr(self.region) }, 0);
+        // SAFETY: allocated above with this length; the device does not use it any more.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.start, self.length)) });
     }
 }
 
@@ -74,16 +84,16 @@ fn connected(shared: bool) -> (*mut ibv_qp, *mut ibv_qp) {
 fn shares(context: *mut ibv_context) -> *mut ibv_qp {
     // SAFETY: the context lives; so do the domain and the queues, which are never destroyed.
     unsafe {
-        let pd = ibv_alloc_pd(context);
-        let cq = ibv_create_cq(context, 16, ptr::null_mut(), ptr::null_mut(), 0);
+        let pd = kept(ibv_alloc_pd(context));
+        let cq = kept(ibv_create_cq(context, 16, ptr::null_mut(), ptr::null_mut(), 0));
         let mut asked: ibv_srq_init_attr = zeroed();
         (asked.attr.max_wr, asked.attr.max_sge) = (4, 1);
         let mut init: ibv_qp_init_attr = zeroed();
         (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
-        init.srq = ibv_create_srq(pd, &raw mut asked);
+        init.srq = kept(ibv_create_srq(pd, &raw mut asked));
         init.cap.max_send_wr = 4;
         assert!(!init.srq.is_null());
-        ibv_create_qp(pd, &raw mut init)
+        kept(ibv_create_qp(pd, &raw mut init))
     }
 }
 

@@ -22,7 +22,7 @@ pub fn loopback(port: u16) -> libc::sockaddr_in {
 }
 
 /// Lists an object that is not destroyed.
-fn kept<T>(object: *mut T) -> *mut T {
+pub fn kept<T>(object: *mut T) -> *mut T {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     KEPT.lock().unwrap().push(object.expose_provenance());
     object
