@@ -3,13 +3,15 @@
 
 use ndcompat::connector::Offer;
 use ndcompat::types::{NotifyType, RegionFlags, RequestFlags};
-use ndcompat::{QueuePairConfig, SharedReceiveQueueConfig, Status};
+use ndcompat::{SharedReceiveQueueConfig, Status};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{End, Memory, Pair, QUEUE_DEPTH, adapter, address};
+use support::{End, Memory, Pair, adapter, address};
 
 const VARIABLE: &str = "NDCOMPAT_EMULATOR_RNR_TIMEOUT";
+/// The file that, while it exists, says that the device is gone.
+const GONE: &str = "NDCOMPAT_EMULATOR_GONE";
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_secs(60);
 /// For the test of the limit itself.
@@ -23,6 +25,8 @@ fn has_variable(test: &str, limit: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().expect("a program"));
     child.args(["--exact", test, "--nocapture"]).stdin(Stdio::null());
     child.env(VARIABLE, limit.as_millis().to_string());
+    let gone = format!("ndcompat-{test}-{}", std::process::id());
+    child.env(GONE, std::env::temp_dir().join(gone));
     for (name, value) in [
         ("NDCOMPAT_EMULATOR", "on"),
         ("NDCOMPAT_DEVICE", "emulator"),
@@ -117,19 +121,7 @@ fn messages_wait_for_receives_of_a_shared_queue() {
     let config = SharedReceiveQueueConfig { depth: 8, max_sge: 2, threshold: 0, affinity: (0, 3) };
     let shared = adapter.create_shared_receive_queue(&pool.file, config).unwrap();
     let pairs = [11, 12, 13].map(|context| {
-        let mut passive = End::new(&adapter, context);
-        let config = QueuePairConfig {
-            receive_completion_queue: passive.completion_queue.clone(),
-            initiator_completion_queue: passive.completion_queue.clone(),
-            context,
-            shared_receive_queue: Some(shared.clone()),
-            receive_queue_depth: 0,
-            initiator_queue_depth: QUEUE_DEPTH,
-            max_receive_sge: 0,
-            max_initiator_sge: 2,
-            inline_data_size: 0,
-        };
-        passive.queue_pair = adapter.create_queue_pair(config).unwrap();
+        let passive = End::sharing(&adapter, context, &shared);
         let active = End::new(&adapter, context);
         Pair::connect(active, passive, address(), Offer::default(), Offer::default())
     });
@@ -163,4 +155,30 @@ fn disconnecting_while_a_message_waits() {
     assert_eq!(pair.passive.disconnect(), Status::SUCCESS);
     assert_eq!(pair.active.disconnect(), Status::SUCCESS);
     assert!(begin.elapsed() < LONG / 2, "nobody waits for the limit");
+}
+
+#[test]
+fn a_device_is_removed_while_a_message_waits() {
+    if !has_variable("a_device_is_removed_while_a_message_waits", LONG) {
+        return;
+    }
+    let pair = Pair::new();
+    pair.active.send(1, 0..64, RequestFlags::empty()).unwrap();
+    succeeds(&pair.active, 1);
+    let mut notified = pair.passive.operation();
+    // SAFETY: waited for below.
+    let begun = unsafe { pair.passive.completion_queue.notify(NotifyType::Any, notified.ov()) };
+    assert_eq!(begun, Status::PENDING);
+    thread::sleep(Duration::from_millis(50));
+    let gone = std::env::var_os(GONE).expect("it is set above");
+    std::fs::write(&gone, "").unwrap();
+    let begin = Instant::now();
+    assert_eq!(notified.wait(), Status::DEVICE_REMOVED);
+    assert!(pair.passive.try_completion().is_none(), "its receive was never posted");
+    pair.passive.receive(2, 0..64).unwrap();
+    let late = pair.passive.completion();
+    assert_eq!((late.status, late.request_context), (Status::CANCELED, 2));
+    drop(pair);
+    assert!(begin.elapsed() < LONG / 2, "nobody waits for the limit");
+    std::fs::remove_file(gone).unwrap();
 }

@@ -2,9 +2,9 @@
 
 use ndcompat::connector::Offer;
 use ndcompat::types::{NotifyType, RequestFlags, RequestType, Sge};
-use ndcompat::{Adapter, QueuePairConfig, SharedReceiveQueue, SharedReceiveQueueConfig, Status};
+use ndcompat::{SharedReceiveQueue, SharedReceiveQueueConfig, Status};
 use std::sync::Arc;
-use support::{End, Operation, Pair, QUEUE_DEPTH, adapter, address, is_iwarp};
+use support::{End, Operation, Pair, adapter, address, is_iwarp};
 
 fn config(depth: u32, threshold: u32) -> SharedReceiveQueueConfig {
     SharedReceiveQueueConfig { depth, max_sge: 2, threshold, affinity: (0, 3) }
@@ -12,24 +12,6 @@ fn config(depth: u32, threshold: u32) -> SharedReceiveQueueConfig {
 
 fn create(end: &End, depth: u32, threshold: u32) -> Arc<SharedReceiveQueue> {
     end.adapter.create_shared_receive_queue(&end.file, config(depth, threshold)).unwrap()
-}
-
-/// An end whose queue pair takes its receives from `shared`.
-fn end_on(adapter: &Arc<Adapter>, context: u64, shared: &Arc<SharedReceiveQueue>) -> End {
-    let mut end = End::new(adapter, context);
-    let config = QueuePairConfig {
-        receive_completion_queue: end.completion_queue.clone(),
-        initiator_completion_queue: end.completion_queue.clone(),
-        context,
-        shared_receive_queue: Some(shared.clone()),
-        receive_queue_depth: 0,
-        initiator_queue_depth: QUEUE_DEPTH,
-        max_receive_sge: 0,
-        max_initiator_sge: 2,
-        inline_data_size: 0,
-    };
-    end.queue_pair = adapter.create_queue_pair(config).unwrap();
-    end
 }
 
 fn receive(end: &End, shared: &SharedReceiveQueue, context: u64) -> Result<(), Status> {
@@ -47,8 +29,8 @@ fn several_queue_pairs_share_one() {
     let adapter = adapter();
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 8, 0);
-    let first = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
-    let second = connect(End::new(&adapter, 2), end_on(&adapter, 12, &shared));
+    let first = connect(End::new(&adapter, 1), End::sharing(&adapter, 11, &shared));
+    let second = connect(End::new(&adapter, 2), End::sharing(&adapter, 12, &shared));
     for context in 0..4 {
         receive(&pool, &shared, context).unwrap();
     }
@@ -75,7 +57,7 @@ fn holds_exactly_its_depth() {
     let adapter = adapter();
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 3, 0);
-    let pair = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
+    let pair = connect(End::new(&adapter, 1), End::sharing(&adapter, 11, &shared));
     for context in 0..3 {
         receive(&pool, &shared, context).unwrap();
     }
@@ -101,7 +83,7 @@ fn a_shared_queue_signals_that_it_runs_low() {
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 8, 4);
     assert_eq!(shared.notify_affinity(), Ok((0, 3)));
-    let pair = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
+    let pair = connect(End::new(&adapter, 1), End::sharing(&adapter, 11, &shared));
     for context in 0..6 {
         receive(&pool, &shared, context).unwrap();
     }
@@ -145,7 +127,7 @@ fn an_empty_shared_queue_keeps_the_connection() {
     let adapter = adapter();
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 8, 0);
-    let pair = connect(End::new(&adapter, 1), end_on(&adapter, 11, &shared));
+    let pair = connect(End::new(&adapter, 1), End::sharing(&adapter, 11, &shared));
     pair.active.send(9, 0..64, RequestFlags::empty()).unwrap();
     // Longer than a message waits for the receive of a queue pair.
     std::thread::sleep(std::time::Duration::from_secs(5));
@@ -162,7 +144,7 @@ fn silent_requests_do_not_delay_later_results() {
     let adapter = adapter();
     let pool = End::new(&adapter, 0);
     let shared = create(&pool, 8, 0);
-    let pair = connect(end_on(&adapter, 1, &shared), End::new(&adapter, 2));
+    let pair = connect(End::sharing(&adapter, 1, &shared), End::new(&adapter, 2));
     let send = |context, flags| pair.active.send(context, 0..8, flags).unwrap();
     pair.passive.receive(1, 0..8).unwrap();
     send(1, RequestFlags::SILENT_SUCCESS);

@@ -5,7 +5,8 @@ use ndcompat::SockAddr;
 use ndcompat::connector::Offer;
 use ndcompat::types::{Completion, NotifyType, RegionFlags, RequestFlags, RequestType, Sge};
 use ndcompat::{
-    Adapter, CompletionQueue, Connector, Listener, MemoryRegion, QueuePair, QueuePairConfig, Status,
+    Adapter, CompletionQueue, Connector, Listener, MemoryRegion, QueuePair, QueuePairConfig,
+    SharedReceiveQueue, Status,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,6 +94,24 @@ impl End {
         let everything = RegionFlags::ALLOW_REMOTE_READ | RegionFlags::ALLOW_REMOTE_WRITE;
         let memory = Memory::new(adapter, &file, 65536, everything);
         End { adapter: adapter.clone(), file, completion_queue, queue_pair, connector, memory }
+    }
+
+    /// An end whose queue pair takes its receives from `shared`.
+    pub fn sharing(adapter: &Arc<Adapter>, context: u64, shared: &Arc<SharedReceiveQueue>) -> End {
+        let mut end = End::new(adapter, context);
+        let config = QueuePairConfig {
+            receive_completion_queue: end.completion_queue.clone(),
+            initiator_completion_queue: end.completion_queue.clone(),
+            context,
+            shared_receive_queue: Some(shared.clone()),
+            receive_queue_depth: 0,
+            initiator_queue_depth: QUEUE_DEPTH,
+            max_receive_sge: 0,
+            max_initiator_sge: 2,
+            inline_data_size: 0,
+        };
+        end.queue_pair = adapter.create_queue_pair(config).unwrap();
+        end
     }
 
     /// An operation on this end's file.
