@@ -224,7 +224,7 @@ static void characters_on_a_stream()
     char narrow[16];
     CHECK(_tfopen_s(&file, path, _T("r")) == 0 && fread(narrow, 1, 16, file) == 7 && !memcmp(narrow, "abc\xE2\x82\xAC", 7) && fclose(file) == 0);
     CHECK(_tfopen_s(&file, path, _T("r")) == 0 && _fgettc(file) == _T('a') && _fgetts(line, 3, file) == line && !_tcscmp(line, _T("bc")) && fclose(file) == 0);
-    CHECK(_tremove(path) == 0 && _taccess(path, 0) == -1 && _tgetenv(_T("NDCOMPAT_NONE")) == nullptr && _tsystem(_T("true")) == 0);
+    CHECK(_tremove(path) == 0 && _taccess(path, 0) == -1 && _tgetenv(_T("NO_SUCH_VARIABLE")) == nullptr && _tsystem(_T("true")) == 0);
     CHECK(_puttchar(_T('\n')) == _T('\n') && _putts(_T("text")) >= 0);
 }
 
