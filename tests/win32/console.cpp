@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What a console program of Windows counts on: wide arguments and environment, and printing.
 #include <inttypes.h>
+#include <iostream>
+#include <string>
 #include <windows.h>
 #include <stdio.h>
 
 int wmain(int argc, wchar_t* argv[])
 {
+    // The first output is wide, by the C++ library; nothing that follows is lost.
+    std::wcout << L"gr\xFC\xDF" << 1 << L' ' << std::wstring(3, L'\x20AC') << L"\x1F600" << std::wstring(300, L'\xE4').length() << std::endl;
+    std::wcout << L"stays narrow: " << std::flush << (fwide(stdout, 0) < 0) << std::wstring(300, L'\xE4') << std::endl;
+    std::cout << "narrow" << std::endl;
+
     // In turn on one stream, and in the order of the calls.
     printf("%d arguments:", argc - 1);
     for (int i = 1; i < argc; i++)
