@@ -8,8 +8,8 @@ use crate::boundary::guard_bool;
 use crate::error::*;
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,6 +68,16 @@ fn is_system_module(name: &str) -> bool {
     SYSTEM_MODULES.contains(&stem) || stem.starts_with("api-ms-win-")
 }
 
+/// Whether this is the base name of the program, which has no extension on Linux.
+fn is_program(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let stem = name.strip_suffix(".exe").unwrap_or(&name);
+    let program = std::env::current_exe().ok();
+    let program =
+        program.as_deref().and_then(Path::file_name).map(|program| program.to_string_lossy().to_lowercase());
+    program.is_some_and(|program| program == name || program == stem)
+}
+
 /// Opens the module that holds this runtime. Linked into the program statically, it has no file of its own.
 fn open_runtime(flags: c_int) -> Option<Module> {
     runtime_path().and_then(|path| open(Some(&path), flags | libc::RTLD_NOLOAD)).or_else(|| open(None, flags))
@@ -93,10 +103,16 @@ fn find(name: &str, flags: c_int) -> Option<Module> {
     if is_system_module(name) || runtime_path().as_deref() == Some(name) {
         return open_runtime(flags);
     }
+    if flags & libc::RTLD_NOLOAD != 0 && is_program(name) {
+        return open(None, flags & !libc::RTLD_NOLOAD);
+    }
+    // What is loaded comes before what could be: a base name means the module that has it, wherever it was loaded from.
+    let loaded = flags | libc::RTLD_NOLOAD;
     candidates(name)
         .iter()
-        .find_map(|name| open(Some(name), flags))
-        .or_else(|| open(Some(&loaded_as(name, &loaded_paths())?), flags | libc::RTLD_NOLOAD))
+        .find_map(|name| open(Some(name), loaded))
+        .or_else(|| open(Some(&loaded_as(name, &loaded_paths())?), loaded))
+        .or_else(|| candidates(name).iter().find_map(|name| open(Some(name), flags)))
 }
 
 /// The path of the first of these modules that a name without a folder means: base names are compared without case, in the
@@ -200,13 +216,32 @@ fn unload(module: Module) -> Result<(), u32> {
     if module.is_null() {
         return Err(ERROR_INVALID_HANDLE);
     }
-    match modules().get_mut(&(module as usize)) {
-        Some(loads @ 1..) => *loads -= 1,
+    let is_last = match modules().get_mut(&(module as usize)) {
+        Some(loads @ 1..) => {
+            *loads -= 1;
+            *loads == 0
+        }
         _ => return Err(ERROR_MOD_NOT_FOUND),
-    }
+    };
+    let path = if is_last { loaders_path(module) } else { Vec::new() };
     // Without the lock, as the module's destructors may call back.
     close(module);
+    // Others may use it still; otherwise the handle means nothing from now on. The program itself stays.
+    if let Some(path) = String::from_utf8(path).ok().filter(|path| !path.is_empty()) {
+        match open(Some(&path), libc::RTLD_NOLOAD) {
+            Some(module) => close(module),
+            None => forget(module),
+        }
+    }
     Ok(())
+}
+
+/// Takes a module off the list that has been unloaded.
+fn forget(module: Module) {
+    let mut modules = modules();
+    if modules.get(&(module as usize)) == Some(&0) {
+        modules.remove(&(module as usize));
+    }
 }
 
 /// The module a handle stands for, opened once more; NULL stands for the program.
@@ -237,24 +272,27 @@ unsafe fn procedure(module: Module, name: *const c_char) -> Result<*mut c_void, 
     symbol(own.as_ptr().cast()).or_else(|| symbol(name.as_ptr())).ok_or(ERROR_PROC_NOT_FOUND)
 }
 
-/// The file a module was loaded from.
-fn file_name(module: Module) -> Result<String, u32> {
-    let path = |path: PathBuf| String::from_utf8_lossy(&path.into_os_string().into_vec()).into_owned();
+/// The path by which the loader knows a module; empty for the program, whose handle may be NULL.
+fn loaders_path(module: Module) -> Vec<u8> {
     let mut map: *mut LinkMap = null_mut();
     if !module.is_null() {
-        let module = borrow(module)?;
         // SAFETY: a handle of the loader, and room for a pointer.
         unsafe { dlinfo(module, RTLD_DI_LINKMAP, (&raw mut map).cast()) };
     }
     // SAFETY: NULL, or the loader's record of a loaded library.
     let map = unsafe { map.as_ref() };
     // SAFETY: NULL or a string of the record's.
-    let name = map.and_then(|map| unsafe { text::narrow(map.name) }).unwrap_or_default();
-    // The loader's entry of the program has an empty name.
+    map.and_then(|map| unsafe { text::narrow(map.name) }).unwrap_or_default().to_vec()
+}
+
+/// The file a module was loaded from.
+fn file_name(module: Module) -> Result<String, u32> {
+    let path = |path: PathBuf| String::from_utf8_lossy(&path.into_os_string().into_vec()).into_owned();
+    let name = if module.is_null() { Vec::new() } else { loaders_path(borrow(module)?) };
     if name.is_empty() {
         return std::env::current_exe().map(path).map_err(|_| ERROR_MOD_NOT_FOUND);
     }
-    let name = PathBuf::from(OsStr::from_bytes(name));
+    let name = PathBuf::from(OsString::from_vec(name));
     Ok(path(name.canonicalize().unwrap_or(name)))
 }
 

@@ -6,9 +6,9 @@ use crate::arguments::{Out, Text};
 use crate::environment;
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 /// The value of a variable with its NUL; `None` when it is not set.
 fn value<T: Unit>(name: &str) -> Option<Vec<T>> {
@@ -67,20 +67,19 @@ narrow_and_wide! {
 /// `_wgetenv`: the value, which stays as it is for the life of the process; NULL for a variable that is not set.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw__wgetenv(name: Text<'_, Wchar>) -> *mut Wchar {
-    static VALUES: Mutex<BTreeSet<&'static [Wchar]>> = Mutex::new(BTreeSet::new());
+    /// The addresses of the copies. A program may write to its copy, as with `wcstok`, and finds it so when it asks again.
+    static COPIES: Mutex<BTreeMap<Vec<Wchar>, usize>> = Mutex::new(BTreeMap::new());
     let Some(name) = name.read() else {
         failed(libc::EINVAL);
         return null_mut();
     };
     let Some(value) = value::<Wchar>(&name) else { return null_mut() };
-    let mut values = VALUES.lock();
     // One copy of each value: who asks often does not use up memory.
-    let kept = values.get(&value[..]).copied().unwrap_or_else(|| {
-        let kept: &'static [Wchar] = value.leak();
-        values.insert(kept);
-        kept
-    });
-    kept.as_ptr().cast_mut()
+    let copy = *COPIES
+        .lock()
+        .entry(value)
+        .or_insert_with_key(|value| value.clone().leak().as_mut_ptr().expose_provenance());
+    with_exposed_provenance_mut(copy)
 }
 
 /// `_putenv_s`: an empty value removes the variable.

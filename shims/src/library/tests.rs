@@ -1,5 +1,7 @@
 use super::*;
 use crate::text::w;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 /// Other tests, which run meanwhile, load another library: the last `FreeLibrary` must find this one gone.
 #[test]
@@ -123,6 +125,13 @@ fn what_is_loaded_by_its_path_has_a_name() {
     // SAFETY: there is room for 4096 bytes.
     let length = unsafe { ndw_GetModuleFileNameA(module, name.as_mut_ptr().cast(), 4096) } as usize;
     assert_eq!(Path::new(OsStr::from_bytes(&name[..length])), file.canonicalize().unwrap());
+    // A base name means what is loaded, also where a search would find another file.
+    let namesake = folder.join("libresolv.so.2");
+    std::fs::copy(&file, &namesake).unwrap();
+    let path = w(namesake.to_str().unwrap());
+    let loaded = ndw_LoadLibraryW(Text::terminated(&path));
+    assert!(!loaded.is_null() && loaded != module);
+    assert_eq!(ndw_LoadLibraryA(c"libresolv.so.2".into()), loaded);
     // Of all these, only the loading counts, and one that asks for a reference.
     assert_eq!(ndw_LoadLibraryA(c"ndplug".into()), module);
     // SAFETY: nothing of it is used.
@@ -130,6 +139,9 @@ fn what_is_loaded_by_its_path_has_a_name() {
     assert_eq!((free(), free()), (1, 1));
     assert_eq!((free(), last_error()), (0, ERROR_MOD_NOT_FOUND));
     assert!(ndw_GetModuleHandleA(c"ndplug.dll".into()).is_null(), "it is unloaded");
+    // SAFETY: a terminated name.
+    assert!(unsafe { ndw_GetProcAddress(module, c"getaddrinfo_a".as_ptr()) }.is_null());
+    assert_eq!(last_error(), ERROR_MOD_NOT_FOUND);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -147,6 +159,15 @@ fn system_modules_are_this_runtime() {
 #[test]
 fn file_names() {
     let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let name = Path::new(&program).file_name().unwrap().to_str().unwrap().to_uppercase();
+    for name in [name.clone(), name + ".exe"] {
+        assert_eq!(
+            ndw_GetModuleHandleW(Text::terminated(&w(&name))),
+            ndw_GetModuleHandleA(Text::NULL),
+            "{name}"
+        );
+        assert!(ndw_LoadLibraryW(Text::terminated(&w(&name))).is_null());
+    }
     let mut buffer = [0; 4096];
     // SAFETY: both buffers have 4096 units, no call is told of more, and the module is loaded until it is freed.
     unsafe {
