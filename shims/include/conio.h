@@ -4,10 +4,13 @@
 #define NDWIN_CONIO_H
 
 #include <stdio.h>
-#include "ndwin/config.h"
+#include "ndwin/crt/base.h"
+#include "ndwin/stdio.h"
 
 NDW_API(int, _kbhit, (void));
 NDW_API(int, _getch, (void));
+NDW_LIBC(int, kbhit, (void), "ndw__kbhit");
+NDW_LIBC(int, getch, (void), "ndw__getch");
 NDW_INLINE int _putch(int character)
 {
     int put = putchar(character);
@@ -22,5 +25,23 @@ NDW_INLINE int _getche(void)
     }
     return key;
 }
+NDW_INLINE int _cputs(const char *text)
+{
+    return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
+}
+NDW_INLINE int _cprintf(const char *format, ...)
+{
+    va_list arguments;
+    int written;
+    va_start(arguments, format);
+    written = ndw_vprintf(format, arguments);
+    va_end(arguments);
+    fflush(stdout);
+    return written;
+}
+/* The older names. */
+NDW_INLINE int putch(int character) { return _putch(character); }
+NDW_INLINE int getche(void) { return _getche(); }
+NDW_INLINE int cputs(const char *text) { return _cputs(text); }
 
 #endif /* NDWIN_CONIO_H */

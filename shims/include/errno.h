@@ -3,5 +3,5 @@
 #pragma GCC system_header
 #include_next <errno.h>
 #if !defined(NDCOMPAT_NATIVE_CRT) && !defined(__ASSEMBLER__)
-#include "ndwin/crt/base.h"
+#include "ndwin/crt/errno.h"
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -42,6 +43,33 @@ NDW_INLINE long long _filelengthi64(int file)
 NDW_INLINE int _filelength(int file)
 {
     return (int)_filelengthi64(file);
+}
+NDW_INLINE int filelength(int file) { return _filelength(file); }
+NDW_LIBC(int, _creat, (const char *path, int mode), "creat");
+NDW_INLINE int _wchmod(const wchar_t *path, int mode)
+{
+    char narrow[4097];
+    return ndw_narrow_path(path, narrow) ? chmod(narrow, (mode_t)mode) : -1;
+}
+/* A file that may be created is given its mode. */
+NDW_INLINE int _wopen(const wchar_t *path, int flags, ...)
+{
+    char narrow[4097];
+    int mode = 0;
+    if (flags & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, int);
+        va_end(arguments);
+    }
+    return ndw_narrow_path(path, narrow) ? open(narrow, flags, mode) : -1;
+}
+/* A pipe has the size that Linux gives it, and no mode but for _O_NOINHERIT. */
+NDW_LIBC(int, ndw_pipe, (int *ends, int flags), "pipe2");
+NDW_INLINE int _pipe(int *ends, unsigned size, int mode)
+{
+    (void)size;
+    return ndw_pipe(ends, mode & _O_NOINHERIT);
 }
 NDW_INLINE errno_t _access_s(const char *path, int mode)
 {
@@ -181,5 +209,6 @@ NDW_INLINE int _setmode(int file, int mode)
     (void)file, (void)mode;
     return _O_BINARY;
 }
+NDW_INLINE int setmode(int file, int mode) { return _setmode(file, mode); }
 
 #endif /* NDWIN_IO_CRT_H */

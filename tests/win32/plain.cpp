@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <cwchar>
+#include <conio.h>
 #include <crtdbg.h>
 #include <direct.h>
 #include <eh.h>
@@ -72,6 +73,19 @@ static void extras()
     CHECK(_wputenv_s(L"NDCOMPAT_PLAIN", L"w\x00e4rme") == 0 && !wcscmp(_wgetenv(L"NDCOMPAT_PLAIN"), L"w\x00e4rme") && !_wgetenv(L"NO_SUCH_VARIABLE"));
     CHECK(_wsystem(L"test $NDCOMPAT_PLAIN = w\x00e4rme") == 0 && _wsystem(L"false") != 0);
 
+    CHECK(!strcmp(itoa(-255, text, 16), "ffffff01") && !strcmp(ltoa(-7, text, 10), "-7") && !strcmp(ultoa(~0u, text, 10), "4294967295"));
+    CHECK(_wtof(L"-2.5x") == -2.5 && _environ == environ && memicmp("aB", "Ab", 2) == 0 && !strcmp(strnset(strset(strcpy(text, "abc"), 'x'), 'y', 1), "yxx"));
+    char swapped[4] = {};
+    _swab(strcpy(text, "badc"), swapped, 4);
+    CHECK(!memcmp(swapped, "abcd", 4) && _memccpy(text, "12;4", ';', 4) == text + 3);
+    CHECK(_fpclass(-0.0) == _FPCLASS_NZ && _fpclass(strtod("-inf", nullptr)) == _FPCLASS_NINF && _fpclass(1e-310) == _FPCLASS_PD && _fpclass(-1) == _FPCLASS_NN && _fpclass(strtod("nan", nullptr)) == _FPCLASS_QNAN);
+    CHECK(_scalb(1.5, 3) == 12 && _logb(8) == 3 && _nextafter(1, 2) > 1 && _finitef(1) && !_isnanf(1) && _control87(0, 0) == _CW_DEFAULT && SIGABRT_COMPAT == SIGABRT);
+    char eight[9], nine[8];
+    CHECK(_strdate_s(eight) == 0 && eight[2] == '/' && eight[5] == '/' && strlen(eight) == 8 && _strtime(eight) == eight && eight[2] == ':' && eight[5] == ':' && strlen(eight) == 8);
+    CHECK(_strtime_s(nine) == ERANGE && *nine == 0 && _strdate_s(nullptr, 9) == EINVAL && _strdate(nullptr) == nullptr && CLK_TCK == CLOCKS_PER_SEC);
+    int hours = -1, stored = 0;
+    CHECK(_get_daylight(&hours) == 0 && hours >= 0 && _get_daylight(nullptr) == EINVAL && _set_errno(7) == 0 && _get_errno(&stored) == 0 && stored == 7);
+
     char path[] = "/tmp/ndcompat-plain-XXXXXX";
     int file = mkstemp(path);
     CHECK(_write(file, "abcdef", 6) == 6 && _tell(file) == 6 && _eof(file) == 1 && _chsize(file, 3) == 0 && _chsize_s(file, 10) == 0);
@@ -85,6 +99,7 @@ static void extras()
     mbstowcs_s(nullptr, wide, 80, path, _TRUNCATE);
     const wchar_t other[] = L"/tmp/ndcompat-plain-\u00FC";
     CHECK(_waccess(wide, 0) == 0 && _wstat(wide, &found) == 0 && found.st_size == 10 && _wrename(wide, other) == 0 && access("/tmp/ndcompat-plain-\xC3\xBC", 0) == 0);
+    CHECK(_wchmod(other, _S_IREAD) == 0 && (file = _wopen(other, _O_RDONLY)) >= 0 && filelength(file) == 10 && _close(file) == 0 && _wopen(nullptr, 0) == -1 && errno == EINVAL);
     CHECK(_wremove(other) == 0 && _wunlink(other) == -1 && errno == ENOENT && _waccess(nullptr, 0) == -1 && errno == EINVAL);
     wchar_t longest[5000];
     wmemset(longest, L'a', 4999)[4999] = 0;
@@ -92,9 +107,26 @@ static void extras()
     const int mask = _umask(077);
     CHECK(_umask(mask) == 077 && _umask_s(mask, nullptr) == EINVAL);
 
+    const wchar_t folder[] = L"/tmp/ndcompat-f\u00F6lder";
+    wchar_t before[_MAX_PATH], place[32];
+    CHECK(_wgetcwd(before, _MAX_PATH) == before && _wmkdir(folder) == 0 && _wchdir(folder) == 0 && _wgetcwd(place, 32) == place && !wcscmp(place, folder));
+    CHECK(_wgetcwd(place, 21) == place && _wgetcwd(place, 20) == nullptr && errno == ERANGE);
+    wchar_t* const allocated = _wgetcwd(nullptr, 0);
+    CHECK(allocated && !wcscmp(allocated, folder) && _wchdir(before) == 0 && _wrmdir(folder) == 0 && _wrmdir(folder) == -1 && errno == ENOENT);
+    free(allocated);
+    int ends[2];
+    CHECK(_pipe(ends, 256, O_NOINHERIT | _O_BINARY) == 0 && _write(ends[1], "ab", 2) == 2 && _read(ends[0], text, 5) == 2 && _close(ends[0]) == 0 && _close(ends[1]) == 0);
+    CHECK(setmode(0, _O_TEXT) == _O_BINARY && getpid() == _getpid() && cputs("") == 0 && _cprintf("%s", "") == 0);
+
     FILE* stream;
     CHECK(tmpfile_s(&stream) == 0 && fprintf_s(stream, "x") == 1 && fclose(stream) == 0 && tmpfile_s(nullptr) == EINVAL);
     CHECK((stream = _fsopen("/dev/null", "w", _SH_DENYWR)) != nullptr && fclose(stream) == 0 && _flushall() == 0 && gets_s(nullptr, 5) == nullptr);
+    CHECK(tmpfile_s(&stream) == 0 && _fwrite_nolock("abcd", 2, 2, stream) == 2 && _putc_nolock('e', stream) == 'e' && _fflush_nolock(stream) == 0 && fseek(stream, 0, SEEK_SET) == 0);
+    CHECK(fread_s(text, 3, 1, 4, stream) == 0 && errno == ERANGE && fread_s(nullptr, 3, 1, 1, stream) == 0 && errno == EINVAL && fread_s(text, 4, 2, 2, stream) == 2 && !memcmp(text, "abcd", 4));
+    _lock_file(stream);
+    CHECK(_getc_nolock(stream) == 'e' && _fgetc_nolock(stream) == EOF && clearerr_s(stream) == 0 && !feof(stream) && clearerr_s(nullptr) == EINVAL);
+    _unlock_file(stream);
+    CHECK(_fclose_nolock(stream) == 0);
     struct _timeb now;
     CHECK(_ftime_s(&now) == 0 && now.millitm < 1000 && now.time > 1000000 && _ftime_s(nullptr) == EINVAL);
     const __time64_t day = 86400;

@@ -111,6 +111,28 @@ pub unsafe extern "C" fn ndw__itow(value: c_int, buffer: *mut Wchar, radix: c_in
     buffer
 }
 
+/// `itoa`, `ltoa`: as `_itow`.
+///
+/// # Safety
+/// `buffer` is NULL or has room for 34 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__itoa(value: c_int, buffer: *mut u8, radix: c_int) -> *mut u8 {
+    // SAFETY: as for ndw__itow.
+    unsafe { ndw__itoa_s(value, buffer, 34, radix) };
+    buffer
+}
+
+/// `ultoa`.
+///
+/// # Safety
+/// As for [`ndw__itoa`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__ultoa(value: u32, buffer: *mut u8, radix: c_int) -> *mut u8 {
+    // SAFETY: as for ndw__itow.
+    unsafe { ndw__ultoa_s(value, buffer, 34, radix) };
+    buffer
+}
+
 /// `_wtoi`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw__wtoi(text: Text<'_, Wchar>) -> c_int {

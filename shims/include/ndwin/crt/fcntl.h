@@ -10,7 +10,8 @@
 #define _O_CREAT  O_CREAT
 #define _O_TRUNC  O_TRUNC
 #define _O_EXCL   O_EXCL
-#define _O_NOINHERIT O_CLOEXEC
+#define _O_NOINHERIT 0x80000 /* O_CLOEXEC, which strict C does not declare */
+#define O_NOINHERIT  _O_NOINHERIT
 /* Text mode and binary mode are the same. */
 #define _O_TEXT      0
 #define _O_BINARY    0

@@ -24,6 +24,38 @@
 NDW_INLINE int _isnan(double value) { return __builtin_isnan(value) != 0; }
 NDW_INLINE int _finite(double value) { return __builtin_isfinite(value) != 0; }
 NDW_INLINE double _copysign(double value, double sign) { return __builtin_copysign(value, sign); }
+NDW_INLINE int _isnanf(float value) { return __builtin_isnan(value) != 0; }
+NDW_INLINE int _finitef(float value) { return __builtin_isfinite(value) != 0; }
+NDW_INLINE double _logb(double value) { return __builtin_logb(value); }
+NDW_INLINE double _nextafter(double value, double towards) { return __builtin_nextafter(value, towards); }
+NDW_INLINE double _scalb(double value, int exponent) { return __builtin_scalbn(value, exponent); }
+#define _FPCLASS_SNAN 0x0001
+#define _FPCLASS_QNAN 0x0002
+#define _FPCLASS_NINF 0x0004
+#define _FPCLASS_NN   0x0008
+#define _FPCLASS_ND   0x0010
+#define _FPCLASS_NZ   0x0020
+#define _FPCLASS_PZ   0x0040
+#define _FPCLASS_PD   0x0080
+#define _FPCLASS_PN   0x0100
+#define _FPCLASS_PINF 0x0200
+/* The processor makes a quiet one of a signalling NaN on the way here. */
+NDW_INLINE int _fpclass(double value)
+{
+    const int negative = __builtin_signbit(value) != 0;
+    switch (__builtin_fpclassify(0, 1, 2, 3, 4, value)) {
+    case 0:
+        return _FPCLASS_QNAN;
+    case 1:
+        return negative ? _FPCLASS_NINF : _FPCLASS_PINF;
+    case 2:
+        return negative ? _FPCLASS_NN : _FPCLASS_PN;
+    case 3:
+        return negative ? _FPCLASS_ND : _FPCLASS_PD;
+    default:
+        return negative ? _FPCLASS_NZ : _FPCLASS_PZ;
+    }
+}
 NDW_INLINE double _chgsign(double value) { return -value; }
 /* The state that Windows starts programs with, and no faults that have happened. */
 NDW_INLINE unsigned _controlfp(unsigned value, unsigned mask) { return (void)value, (void)mask, _CW_DEFAULT; }
@@ -33,6 +65,8 @@ NDW_INLINE errno_t _controlfp_s(unsigned *present, unsigned value, unsigned mask
         *present = _controlfp(value, mask);
     return 0;
 }
+NDW_INLINE unsigned _control87(unsigned value, unsigned mask) { return _controlfp(value, mask); }
+NDW_INLINE void _fpreset(void) {}
 NDW_INLINE unsigned _clearfp(void) { return 0; }
 NDW_INLINE unsigned _statusfp(void) { return 0; }
 

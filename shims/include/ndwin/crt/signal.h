@@ -5,5 +5,6 @@
 
 /* Ctrl+Break, which is the key of SIGQUIT here. */
 #define SIGBREAK SIGQUIT
+#define SIGABRT_COMPAT SIGABRT
 
 #endif /* NDWIN_CRT_SIGNAL_H */

@@ -170,6 +170,37 @@ NDW_INLINE FILE *_fsopen(const char *file, const char *mode, int share)
 {
     return (void)share, fopen(file, mode);
 }
+NDW_LIBC(int, _fclose_nolock, (FILE *stream), "fclose");
+NDW_LIBC(int, _fflush_nolock, (FILE *stream), "fflush_unlocked");
+NDW_LIBC(int, _fgetc_nolock, (FILE *stream), "fgetc_unlocked");
+NDW_LIBC(int, _getc_nolock, (FILE *stream), "fgetc_unlocked");
+NDW_LIBC(int, _fputc_nolock, (int character, FILE *stream), "fputc_unlocked");
+NDW_LIBC(int, _putc_nolock, (int character, FILE *stream), "fputc_unlocked");
+NDW_LIBC(int, _getchar_nolock, (void), "getchar_unlocked");
+NDW_LIBC(int, _putchar_nolock, (int character), "putchar_unlocked");
+NDW_LIBC(size_t, _fread_nolock, (void *buffer, size_t size, size_t count, FILE *stream), "fread_unlocked");
+NDW_LIBC(size_t, _fwrite_nolock, (const void *buffer, size_t size, size_t count, FILE *stream), "fwrite_unlocked");
+NDW_LIBC(void, _lock_file, (FILE *stream), "flockfile");
+NDW_LIBC(void, _unlock_file, (FILE *stream), "funlockfile");
+NDW_LIBC(int, _fgetchar, (void), "getchar");
+NDW_LIBC(int, _fputchar, (int character), "putchar");
+NDW_LIBC(int, _getw, (FILE *stream), "getw");
+NDW_LIBC(int, _putw, (int word, FILE *stream), "putw");
+/* More than the buffer holds is not read. */
+NDW_INLINE size_t fread_s(void *buffer, size_t room, size_t size, size_t count, FILE *stream)
+{
+    if (size == 0 || count == 0)
+        return 0;
+    if (buffer == NULL || stream == NULL)
+        return errno = EINVAL, 0;
+    if (count > room / size)
+        return errno = ERANGE, 0;
+    return fread(buffer, size, count, stream);
+}
+NDW_INLINE errno_t clearerr_s(FILE *stream)
+{
+    return stream == NULL ? EINVAL : (clearerr(stream), 0);
+}
 NDW_INLINE int _flushall(void) { return fflush(NULL); }
 NDW_INLINE errno_t tmpfile_s(FILE **file)
 {

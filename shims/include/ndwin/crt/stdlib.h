@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include "base.h"
+#include "errno.h"
 #include "wide_path.h"
 
 #define _MAX_PATH  260
@@ -77,6 +78,10 @@ NDW_DIGITS(_ultow, _ultow_s, unsigned, wchar_t, 34)
 NDW_DIGITS(_i64tow, _i64tow_s, long long, wchar_t, 66)
 NDW_DIGITS(_ui64tow, _ui64tow_s, unsigned long long, wchar_t, 66)
 #undef NDW_DIGITS
+/* The older names. */
+NDW_LIBC(char *, itoa, (int value, char *buffer, int radix), "ndw__itoa");
+NDW_LIBC(char *, ltoa, (int value, char *buffer, int radix), "ndw__itoa");
+NDW_LIBC(char *, ultoa, (unsigned value, char *buffer, int radix), "ndw__ultoa");
 NDW_INLINE long long _abs64(long long value) { return value < 0 ? -value : value; }
 
 /* The context comes first here, last in the C library's. */
@@ -111,6 +116,13 @@ NDW_INLINE void qsort_s(
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #endif
 #endif
+EXTERN_C void _exit(int status) __attribute__((__noreturn__));
+EXTERN_C char **environ;
+#define _environ environ
+NDW_LIBC(double, ndw_wcstod, (const wchar_t *text, wchar_t **end), "wcstod");
+NDW_INLINE double _wtof(const wchar_t *text) { return ndw_wcstod(text, (wchar_t **)0); }
+NDW_LIBC(void, ndw_swab, (const void *from, void *to, long long count), "swab");
+NDW_INLINE void _swab(char *from, char *to, int count) { ndw_swab(from, to, count); }
 NDW_LIBC(long long, _atoi64, (const char *text), "atoll");
 NDW_LIBC(long long, _strtoi64, (const char *text, char **end, int radix), "strtoll");
 NDW_LIBC(unsigned long long, _strtoui64, (const char *text, char **end, int radix), "strtoull");
@@ -254,16 +266,6 @@ inline errno_t wcstombs_s(size_t *converted, char (&target)[N], const wchar_t *s
 }
 }
 #endif
-
-NDW_INLINE errno_t _get_errno(int *value)
-{
-    *value = errno;
-    return 0;
-}
-NDW_INLINE errno_t _set_errno(int value)
-{
-    return errno = value, 0;
-}
 
 /* What Windows does on a wrong use of the C library and on abort(). Linux ends the program by a signal: these settings are remembered, and have no effect. */
 typedef void (*_invalid_parameter_handler)(const wchar_t *, const wchar_t *, const wchar_t *, unsigned, uintptr_t);

@@ -106,6 +106,8 @@ NDW_REVERSE_AND_SET(char, _strrev, _strset, _strnset)
 NDW_REVERSE_AND_SET(wchar_t, _wcsrev, _wcsset, _wcsnset)
 #undef NDW_REVERSE_AND_SET
 NDW_INLINE char *strrev(char *text) { return _strrev(text); }
+NDW_INLINE char *strset(char *text, int c) { return _strset(text, c); }
+NDW_INLINE char *strnset(char *text, int c, size_t count) { return _strnset(text, c, count); }
 /* A text without an end in the buffer is emptied. */
 NDW_INLINE errno_t _strset_s(char *text, size_t size, int c)
 {
@@ -130,6 +132,8 @@ NDW_INLINE errno_t wmemmove_s(wchar_t *target, rsize_t size, const wchar_t *sour
     return memmove_s(target, size * sizeof *target, source, count * sizeof *target);
 }
 NDW_API(int, _memicmp, (const void *a, const void *b, size_t count));
+NDW_LIBC(int, memicmp, (const void *a, const void *b, size_t count), "ndw__memicmp");
+NDW_LIBC(void *, _memccpy, (void *target, const void *source, int c, size_t count), "memccpy");
 NDW_API(size_t, strnlen_s, (const char *text, size_t size));
 NDW_API(size_t, wcsnlen_s, (const wchar_t *text, size_t size));
 NDW_API(errno_t, strerror_s, (char *buffer, size_t size, int error));

@@ -33,6 +33,30 @@ NDW_INLINE errno_t _get_timezone(long *seconds)
     return *seconds = __timezone, 0;
 }
 NDW_LIBC(void, _tzset, (void), "tzset");
+NDW_INLINE errno_t _get_daylight(int *hours)
+{
+    if (!hours)
+        return 22; /* EINVAL */
+    return *hours = __daylight, 0;
+}
+#ifndef CLK_TCK
+#define CLK_TCK CLOCKS_PER_SEC
+#endif
+/* The present date as MM/DD/YY, the present time as HH:MM:SS. */
+NDW_INLINE errno_t ndw_present(char *buffer, size_t size, const char *format)
+{
+    struct tm present;
+    const time_t now = time(NULL);
+    if (!buffer || size == 0)
+        return 22; /* EINVAL */
+    if (size < 9)
+        return *buffer = 0, 34; /* ERANGE */
+    return localtime_r(&now, &present) && strftime(buffer, size, format, &present) ? 0 : 22;
+}
+NDW_INLINE errno_t _strdate_s(char *buffer, size_t size) { return ndw_present(buffer, size, "%m/%d/%y"); }
+NDW_INLINE errno_t _strtime_s(char *buffer, size_t size) { return ndw_present(buffer, size, "%H:%M:%S"); }
+NDW_INLINE char *_strdate(char *buffer) { return _strdate_s(buffer, 9) == 0 ? buffer : (char *)0; }
+NDW_INLINE char *_strtime(char *buffer) { return _strtime_s(buffer, 9) == 0 ? buffer : (char *)0; }
 
 #ifdef __cplusplus
 extern "C++" {
@@ -44,6 +68,8 @@ template <size_t N> inline errno_t ctime_s(char (&buffer)[N], const time_t *time
 {
     return ctime_s(buffer, N, time);
 }
+template <size_t N> inline errno_t _strdate_s(char (&buffer)[N]) { return _strdate_s(buffer, N); }
+template <size_t N> inline errno_t _strtime_s(char (&buffer)[N]) { return _strtime_s(buffer, N); }
 }
 #endif
 
