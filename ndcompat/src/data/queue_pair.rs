@@ -296,6 +296,17 @@ impl Core {
         Ok(())
     }
 
+    /// Before the connecting side asks its peer. The page has `Accept` complete once the connecting side has called `CompleteConnect`, so a
+    /// receive that is posted before that is in time. Over iWARP the peer may send sooner.
+    pub(crate) fn expect_receives(&self) {
+        self.qp.wait_until_ready();
+    }
+
+    /// The connecting side has completed the connection: its receives are there.
+    pub(crate) fn has_receives(&self) {
+        self.qp.set_ready();
+    }
+
     /// Allows requests other than receives, with the outbound read limit of the connection.
     pub(crate) fn set_ready(&self, outbound_reads: u32) {
         self.readiness.connected(outbound_reads, self.bounds());

@@ -135,6 +135,22 @@ impl QueuePair {
         self.modify(&attr, IBV_QP_STATE)
     }
 
+    /// Before it connects: where the device can, messages that meet no receive wait for one until [`set_ready`](Self::set_ready).
+    pub fn wait_until_ready(&self) {
+        if self.library().is_emulator() {
+            // SAFETY: the queue pair is live: it is destroyed under the lock that is held here.
+            self.if_live(|| unsafe { softiwarp::verbs::wait_until_ready(self.as_ptr()) });
+        }
+    }
+
+    /// The program is ready for messages.
+    pub fn set_ready(&self) {
+        if self.library().is_emulator() {
+            // SAFETY: the queue pair is live: it is destroyed under the lock that is held here.
+            self.if_live(|| unsafe { softiwarp::verbs::set_ready(self.as_ptr()) });
+        }
+    }
+
     /// Destroys the queue pair now, before it is dropped. Its completions so far stay in the queue; there are no others.
     ///
     /// # Errors

@@ -194,6 +194,9 @@ impl QueuePair {
         self.receiver = Receiver::new(crc);
         self.incoming = Incoming::new(inbound_reads, opening == Opening::AwaitsEmpty);
         self.held = matches!(opening, Opening::Awaits | Opening::AwaitsEmpty);
+        if self.held {
+            self.set_ready();
+        }
         self.phase = Phase::Running;
     }
 

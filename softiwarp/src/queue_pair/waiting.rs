@@ -1,5 +1,5 @@
-//! A message that meets no receive and waits for one, as over RoCE: an option. Nothing behind it is read meanwhile, so that TCP holds the
-//! peer back. Over iWARP, such a message ends the connection.
+//! A message that meets no receive and waits for one, as over RoCE: an option, and what a program is given that connects and says itself
+//! when it is ready. Nothing behind it is read meanwhile, so that TCP holds the peer back. Over iWARP, such a message ends the connection.
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -13,11 +13,19 @@ use crate::wire::{Header, Terminate, Violation};
 /// The longest time that a message waits.
 const LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a message waits for a program that has connected, and is not ready yet.
+const CONNECTING_MAX: Duration = Duration::from_secs(60);
+
+/// How long such a message waits from when the program is ready.
+const READY_MAX: Duration = Duration::from_secs(1);
+
 /// The message that waits, and for how long.
 #[derive(Default)]
 pub(super) struct Patience {
     /// How long a message waits; `None` for not at all.
     limit: Option<Duration>,
+    /// The program is going to say when it is ready. Until then, a message waits at least [`CONNECTING_MAX`].
+    unready: bool,
     /// Is woken when there is a receive.
     waiter: Option<Weak<dyn Waiter>>,
     waiting: Option<Waiting>,
@@ -46,6 +54,11 @@ impl Patience {
         }
     }
 
+    /// How long a message waits that meets no receive now.
+    fn now(&self) -> Option<Duration> {
+        if self.unready { self.limit.max(Some(CONNECTING_MAX)) } else { self.limit }
+    }
+
     /// The message has met its receive.
     pub(super) fn ends(&mut self) {
         self.waiting = None;
@@ -61,7 +74,22 @@ impl QueuePair {
         self.patience.limit = Some(limit.min(LIMIT_MAX));
     }
 
-    /// Whether messages wait for receives.
+    /// For a queue pair that is going to connect: until [`set_ready`](Self::set_ready), a message that meets no receive waits for one up to
+    /// a minute. On the accepting side it has no effect.
+    pub fn wait_until_ready(&mut self) {
+        self.patience.unready = self.phase == Phase::Idle;
+    }
+
+    /// The program that connects is ready. A message that waits already gets a second more, as it may have come earlier than the peer
+    /// should have been able to send it; unless messages [wait](Self::wait_for_receives) anyway. Returns that time if there is one.
+    pub fn set_ready(&mut self) -> Option<Duration> {
+        self.patience.unready = false;
+        let waiting = self.patience.waiting.as_mut().filter(|_| self.patience.limit.is_none())?;
+        waiting.until = Instant::now() + READY_MAX;
+        Some(READY_MAX)
+    }
+
+    /// Whether messages wait for receives, at any time.
     pub(crate) fn is_patient(&self) -> bool {
         self.patience.limit.is_some()
     }
@@ -87,7 +115,7 @@ impl QueuePair {
 
     /// The message that begins with this frame has met no receive. Returns whether it waits for one.
     pub(super) fn waits(&mut self, frame: Frame) -> bool {
-        let Some(limit) = self.patience.limit else { return false };
+        let Some(limit) = self.patience.now() else { return false };
         match &mut self.patience.waiting {
             Some(waiting) => waiting.woken = false,
             none => *none = Some(Waiting { frame, until: Instant::now() + limit, woken: false }),

@@ -42,6 +42,16 @@ impl Ends {
         }
     }
 
+    /// The program that connects is ready for messages ([`QueuePair::set_ready`]).
+    pub(super) fn set_ready(&self) {
+        match self.connection.get() {
+            Some(connection) => connection.set_ready(),
+            None => {
+                self.pair.lock().set_ready();
+            }
+        }
+    }
+
     /// Sends what a thread has posted, or ended, that has not seen the connection. It is called by that thread, and by the one that
     /// has made the connection: whoever is the later one finds both.
     pub(super) fn catch_up(&self) {

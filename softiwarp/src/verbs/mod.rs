@@ -52,7 +52,7 @@ pub use programs::{
 };
 pub use queue_pair::{
     ibv_create_qp, ibv_create_srq, ibv_destroy_qp, ibv_destroy_srq, ibv_modify_qp, ibv_modify_srq,
-    ibv_query_qp, ibv_query_srq, wait_for_receives,
+    ibv_query_qp, ibv_query_srq, set_ready, wait_for_receives, wait_until_ready,
 };
 pub use removal::gone_while_exists;
 

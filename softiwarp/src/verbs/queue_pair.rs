@@ -26,6 +26,31 @@ pub fn wait_for_receives(limit: Duration) {
     let _ = WAITING.set(limit);
 }
 
+/// Until [`set_ready`], messages that meet no receive at this queue pair, which is going to connect, wait for one: for a program that says when
+/// it is ready ([`QueuePair::wait_until_ready`]).
+///
+/// # Safety
+/// A queue pair of `ibv_create_qp` that is not destroyed during the call.
+pub unsafe fn wait_until_ready(qp: *mut ibv_qp) {
+    // SAFETY: as the caller says.
+    let own = unsafe { Qp::of(qp) };
+    if own.rnic.is_own() {
+        own.ends.pair.lock().wait_until_ready();
+    }
+}
+
+/// The program that connects this queue pair is ready for messages.
+///
+/// # Safety
+/// As for [`wait_until_ready`].
+pub unsafe fn set_ready(qp: *mut ibv_qp) {
+    // SAFETY: as the caller says.
+    let own = unsafe { Qp::of(qp) };
+    if own.rnic.is_own() {
+        own.ends.set_ready();
+    }
+}
+
 /// A queue pair.
 #[repr(C)]
 pub(super) struct Qp {

@@ -213,6 +213,8 @@ impl Connector {
         if !self.is_iwarp() {
             self.make_ready(&id, &core, &state.terms)?;
             id.establish().map_err(|error| Status::IO_TIMEOUT.because(&error))?;
+        } else {
+            core.has_receives();
         }
         self.set_ready(&id, &core, &state.terms);
         let ended = match peer {
@@ -258,6 +260,7 @@ impl Connector {
         let terms = Terms { private_data: state.terms.private_data.clone(), ..state.terms };
         let cookie = Cookie(id.cookie());
         let (returned, in_driver) = mpsc::channel();
+        core.expect_receives();
         let connect = move || {
             let connected = id.connect(param(&core, &terms));
             if let Some(this) = this.upgrade() {

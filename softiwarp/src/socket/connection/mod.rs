@@ -199,6 +199,16 @@ impl Connection {
         }
     }
 
+    /// The program that connects is ready for messages ([`QueuePair::set_ready`]).
+    pub fn set_ready(&self) {
+        if let Some(pair) = self.pair.get() {
+            let mut pair = pair.lock();
+            if let Some(limit) = pair.set_ready() {
+                self.set_deadline(Some(limit));
+            }
+        }
+    }
+
     /// Whether TCP has failed or the peer has closed its half; data sent before may still be unread.
     fn has_left(&self) -> bool {
         let mut socket = [PollFd::new(&self.socket, PollFlags::RDHUP)];

@@ -1,0 +1,87 @@
+//! Messages that the accepting side sends before the connecting side has called `CompleteConnect`.
+
+use ndcompat::Status;
+use ndcompat::connector::Offer;
+use ndcompat::types::RequestFlags;
+use std::time::{Duration, Instant};
+use support::{End, adapter, address, is_emulator, is_siw, listen};
+
+/// The accepting side sends as soon as its `Accept` has ended. The connecting side does `before` between `Connect` and `CompleteConnect`, and
+/// `after` then. Returns the status of its next result, and that of the message's.
+fn early_message(before: impl FnOnce(&End), after: impl FnOnce(&End)) -> [Status; 2] {
+    let (active, passive) = (End::new(&adapter(), 1), End::new(&adapter(), 2));
+    let (listener, at) = listen(&passive.adapter, &passive.file, address());
+    active.connector.bind(address()).unwrap();
+    let (mut request, mut accept) = (passive.operation(), passive.operation());
+    let (mut connect, mut complete) = (active.operation(), active.operation());
+    // SAFETY: all four are waited for.
+    unsafe {
+        listener.connection_request(&passive.connector, request.ov()).unwrap();
+        active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
+        assert_eq!(request.wait_beside(&mut connect), Status::SUCCESS);
+        passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
+    }
+    assert_eq!(connect.wait(), Status::SUCCESS);
+    std::thread::scope(|scope| {
+        let passive = &passive;
+        let sender = scope.spawn(move || {
+            assert_eq!(accept.wait(), Status::SUCCESS);
+            passive.send(7, 0..64, RequestFlags::empty()).unwrap();
+            passive.completion().status
+        });
+        // On the emulator, where `Accept` does not wait, the message is there by now.
+        std::thread::sleep(Duration::from_millis(100));
+        before(&active);
+        // SAFETY: it is waited for.
+        unsafe { active.connector.complete_connect(complete.ov()).unwrap() };
+        assert_eq!(complete.wait(), Status::SUCCESS);
+        after(&active);
+        let received = active.completion().status;
+        [received, sender.join().unwrap()]
+    })
+}
+
+/// The page has `Accept` end once the peer has called `CompleteConnect`: a receive that was posted before meets the first message. On siw it
+/// may not, as the driver ends the connection.
+#[test]
+fn a_receive_before_complete_connect_is_in_time() {
+    if is_siw() {
+        return;
+    }
+    for _ in 0..5 {
+        let results = early_message(|active| active.receive(8, 0..64).unwrap(), |_| ());
+        assert_eq!(results, [Status::SUCCESS; 2]);
+    }
+}
+
+/// As it would be on Windows, where the message is sent later.
+#[test]
+fn a_receive_just_after_complete_connect_is_in_time() {
+    if is_siw() {
+        return;
+    }
+    let results = early_message(|_| (), |active| active.receive(8, 0..64).unwrap());
+    assert_eq!(results, [Status::SUCCESS; 2]);
+}
+
+/// On the emulator, a message that meets no receive ends the connection, also one that came before the connection was complete.
+#[test]
+fn a_message_without_a_receive_ends_the_connection_soon_after_complete_connect() {
+    if !is_emulator() {
+        return;
+    }
+    let begin = Instant::now();
+    let [received, _] = early_message(
+        |_| (),
+        |active| {
+            let mut ended = active.operation();
+            // SAFETY: it is waited for.
+            unsafe { active.connector.notify_disconnect(ended.ov()).unwrap() };
+            assert_eq!(ended.wait(), Status::SUCCESS);
+            active.receive(8, 0..64).unwrap();
+            assert_eq!(active.disconnect(), Status::SUCCESS);
+        },
+    );
+    assert_eq!(received, Status::CANCELED);
+    assert!(begin.elapsed() < Duration::from_secs(30), "it waits as if the connection were never complete");
+}
