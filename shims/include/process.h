@@ -4,7 +4,7 @@
 #define NDWIN_PROCESS_H
 
 #include <stdio.h>
-#include <unistd.h>
+#include <stdlib.h>
 #include "ndwin/crt/base.h"
 #include "ndwin/thread.h"
 

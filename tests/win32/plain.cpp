@@ -74,7 +74,7 @@ static void extras()
     CHECK(_wsystem(L"test $NDCOMPAT_PLAIN = w\x00e4rme") == 0 && _wsystem(L"false") != 0);
 
     CHECK(!strcmp(itoa(-255, text, 16), "ffffff01") && !strcmp(ltoa(-7, text, 10), "-7") && !strcmp(ultoa(~0u, text, 10), "4294967295"));
-    CHECK(_wtof(L"-2.5x") == -2.5 && _environ == environ && memicmp("aB", "Ab", 2) == 0 && !strcmp(strnset(strset(strcpy(text, "abc"), 'x'), 'y', 1), "yxx"));
+    CHECK(_wtof(L"-2.5x") == -2.5 && _environ[0] == environ[0] && memicmp("aB", "Ab", 2) == 0 && !strcmp(strnset(strset(strcpy(text, "abc"), 'x'), 'y', 1), "yxx"));
     char swapped[4] = {};
     _swab(strcpy(text, "badc"), swapped, 4);
     CHECK(!memcmp(swapped, "abcd", 4) && _memccpy(text, "12;4", ';', 4) == text + 3);

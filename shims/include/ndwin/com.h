@@ -89,9 +89,9 @@ DECLARE_INTERFACE(IUnknown)
     STDMETHOD_(ULONG, AddRef)(THIS) PURE;
     STDMETHOD_(ULONG, Release)(THIS) PURE;
 #if defined(__cplusplus) && !defined(CINTERFACE)
-    template <typename Q> HRESULT QueryInterface(Q **object)
+    template <typename Q_> HRESULT QueryInterface(Q_ **object)
     {
-        return QueryInterface(__uuidof(Q), reinterpret_cast<void **>(object));
+        return QueryInterface(__uuidof(Q_), reinterpret_cast<void **>(object));
     }
 #endif
 };
@@ -114,7 +114,7 @@ typedef IClassFactory *LPCLASSFACTORY;
 
 #ifdef __cplusplus
 #pragma GCC diagnostic pop
-extern "C++" template <typename T> inline void **IID_PPV_ARGS_Helper(T **object)
+extern "C++" template <typename T_> inline void **IID_PPV_ARGS_Helper(T_ **object)
 {
     return reinterpret_cast<void **>(object);
 }

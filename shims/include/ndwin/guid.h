@@ -51,10 +51,10 @@ inline bool operator!=(REFGUID a, REFGUID b)
 
 /* __uuidof: __CRT_UUID_DECL, as mingw-w64 calls it, specialises this template for each interface. */
 namespace ndwin {
-template <typename T> struct uuid;
-template <typename T> struct uuid<T *> : uuid<T> {};
-template <typename T> struct uuid<T &> : uuid<T> {};
-template <typename T> struct uuid<const T> : uuid<T> {};
+template <typename T_> struct uuid;
+template <typename T_> struct uuid<T_ *> : uuid<T_> {};
+template <typename T_> struct uuid<T_ &> : uuid<T_> {};
+template <typename T_> struct uuid<const T_> : uuid<T_> {};
 }
 }
 #define __uuidof(type) (ndwin::uuid<__typeof__(type)>::get())

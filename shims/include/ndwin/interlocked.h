@@ -14,35 +14,35 @@
 extern "C++" {
 namespace ndwin {
 /* The second operand takes no part in template argument deduction. */
-template <typename T> struct same { typedef T type; };
+template <typename T_> struct same { typedef T_ type; };
 
-template <typename T> inline T add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ add(volatile T_ *p, T_ v) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }
 /* The builtin wraps on overflow; a plain addition of signed numbers must not. */
-template <typename T> inline T sum(volatile T *p, T v) { return __atomic_add_fetch(p, v, __ATOMIC_SEQ_CST); }
-template <typename T> inline T exchange(volatile T *p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }
-template <typename T> inline T compare_exchange(volatile T *p, T v, T c)
+template <typename T_> inline T_ sum(volatile T_ *p, T_ v) { return __atomic_add_fetch(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ exchange(volatile T_ *p, T_ v) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ compare_exchange(volatile T_ *p, T_ v, T_ c)
 {
     __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return c;
 }
-template <typename T> inline T bit_and(volatile T *p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }
-template <typename T> inline T bit_or(volatile T *p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }
-template <typename T> inline T bit_xor(volatile T *p, T v) { return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ bit_and(volatile T_ *p, T_ v) { return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ bit_or(volatile T_ *p, T_ v) { return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }
+template <typename T_> inline T_ bit_xor(volatile T_ *p, T_ v) { return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST); }
 }
 
 #define NDW_ONE(name, expression) \
-    template <typename T> inline T name(volatile T *p) { return static_cast<T>(expression); }
+    template <typename T_> inline T_ name(volatile T_ *p) { return static_cast<T_>(expression); }
 #define NDW_TWO(name, expression) \
-    template <typename T> inline T name(volatile T *p, typename ndwin::same<T>::type v) \
-    { return static_cast<T>(expression); }
+    template <typename T_> inline T_ name(volatile T_ *p, typename ndwin::same<T_>::type v) \
+    { return static_cast<T_>(expression); }
 #define NDW_THREE(name, expression) \
-    template <typename T> inline T name(volatile T *p, typename ndwin::same<T>::type v, \
-                                        typename ndwin::same<T>::type c) \
-    { return static_cast<T>(expression); }
+    template <typename T_> inline T_ name(volatile T_ *p, typename ndwin::same<T_>::type v, \
+                                        typename ndwin::same<T_>::type c) \
+    { return static_cast<T_>(expression); }
 
 #define NDW_FAMILY(suffix) \
-    NDW_ONE(InterlockedIncrement##suffix, ndwin::sum(p, T(1))) \
-    NDW_ONE(InterlockedDecrement##suffix, ndwin::sum(p, T(-1))) \
+    NDW_ONE(InterlockedIncrement##suffix, ndwin::sum(p, T_(1))) \
+    NDW_ONE(InterlockedDecrement##suffix, ndwin::sum(p, T_(-1))) \
     NDW_TWO(InterlockedAdd##suffix, ndwin::sum(p, v)) \
     NDW_TWO(InterlockedExchangeAdd##suffix, ndwin::add(p, v)) \
     NDW_TWO(InterlockedExchange##suffix, ndwin::exchange(p, v)) \
@@ -51,13 +51,13 @@ template <typename T> inline T bit_xor(volatile T *p, T v) { return __atomic_fet
     NDW_TWO(InterlockedOr##suffix, ndwin::bit_or(p, v)) \
     NDW_TWO(InterlockedXor##suffix, ndwin::bit_xor(p, v))
 
-template <typename T> inline T *InterlockedExchangePointer(T *volatile *p, typename ndwin::same<T>::type *v)
+template <typename T_> inline T_ *InterlockedExchangePointer(T_ *volatile *p, typename ndwin::same<T_>::type *v)
 {
     return ndwin::exchange(p, v);
 }
-template <typename T>
-inline T *InterlockedCompareExchangePointer(T *volatile *p, typename ndwin::same<T>::type *v,
-                                            typename ndwin::same<T>::type *c)
+template <typename T_>
+inline T_ *InterlockedCompareExchangePointer(T_ *volatile *p, typename ndwin::same<T_>::type *v,
+                                            typename ndwin::same<T_>::type *c)
 {
     return ndwin::compare_exchange(p, v, c);
 }

@@ -56,19 +56,19 @@
 #ifdef __cplusplus
 extern "C++" {
 namespace ndwin {
-template <typename T> struct value { typedef T type; };
-template <typename T> struct value<const T> { typedef T type; };
-template <typename T> struct value<volatile T> { typedef T type; };
-template <typename T> struct value<const volatile T> { typedef T type; };
-template <typename T> struct value<T &> : value<T> {};
+template <typename T_> struct value { typedef T_ type; };
+template <typename T_> struct value<const T_> { typedef T_ type; };
+template <typename T_> struct value<volatile T_> { typedef T_ type; };
+template <typename T_> struct value<const volatile T_> { typedef T_ type; };
+template <typename T_> struct value<T_ &> : value<T_> {};
 }
-template <typename A, typename B>
-constexpr auto min(const A &a, const B &b) -> typename ndwin::value<decltype(b < a ? b : a)>::type
+template <typename A_, typename B_>
+constexpr auto min(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(b < a ? b : a)>::type
 {
     return b < a ? b : a;
 }
-template <typename A, typename B>
-constexpr auto max(const A &a, const B &b) -> typename ndwin::value<decltype(a < b ? b : a)>::type
+template <typename A_, typename B_>
+constexpr auto max(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(a < b ? b : a)>::type
 {
     return a < b ? b : a;
 }

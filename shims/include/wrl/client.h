@@ -9,36 +9,36 @@
 namespace Microsoft {
 namespace WRL {
 
-template <typename T> class ComPtr;
+template <typename T_> class ComPtr;
 
 namespace Details {
 
 /* The result of `&pointer`: converts to an out-parameter (void ** or T **), which releases the object, or to ComPtr *. */
-template <typename T> class ComPtrRef {
+template <typename T_> class ComPtrRef {
 public:
-    explicit ComPtrRef(ComPtr<T> *pointer) : pointer_(pointer) {}
-    operator T **() { return pointer_->ReleaseAndGetAddressOf(); }
+    explicit ComPtrRef(ComPtr<T_> *pointer) : pointer_(pointer) {}
+    operator T_ **() { return pointer_->ReleaseAndGetAddressOf(); }
     operator void **() { return reinterpret_cast<void **>(pointer_->ReleaseAndGetAddressOf()); }
-    operator ComPtr<T> *() { return pointer_; }
-    T *operator*() { return pointer_->Get(); }
+    operator ComPtr<T_> *() { return pointer_; }
+    T_ *operator*() { return pointer_->Get(); }
 
 private:
-    ComPtr<T> *pointer_;
+    ComPtr<T_> *pointer_;
 };
 
 } /* namespace Details */
 
-template <typename T> class ComPtr {
+template <typename T_> class ComPtr {
 public:
-    typedef T InterfaceType;
+    typedef T_ InterfaceType;
 
     ComPtr() : object_(nullptr) {}
     ComPtr(std::nullptr_t) : object_(nullptr) {}
-    ComPtr(T *object) : object_(object) { Retain(); }
+    ComPtr(T_ *object) : object_(object) { Retain(); }
     ComPtr(const ComPtr &other) : object_(other.object_) { Retain(); }
-    template <typename U> ComPtr(const ComPtr<U> &other) : object_(other.Get()) { Retain(); }
+    template <typename U_> ComPtr(const ComPtr<U_> &other) : object_(other.Get()) { Retain(); }
     ComPtr(ComPtr &&other) : object_(other.Detach()) {}
-    template <typename U> ComPtr(ComPtr<U> &&other) : object_(other.Detach()) {}
+    template <typename U_> ComPtr(ComPtr<U_> &&other) : object_(other.Detach()) {}
     ~ComPtr() { Reset(); }
 
     ComPtr &operator=(std::nullptr_t)
@@ -46,7 +46,7 @@ public:
         Reset();
         return *this;
     }
-    ComPtr &operator=(T *object)
+    ComPtr &operator=(T_ *object)
     {
         ComPtr(object).Swap(*this);
         return *this;
@@ -61,71 +61,71 @@ public:
         ComPtr(static_cast<ComPtr &&>(other)).Swap(*this);
         return *this;
     }
-    template <typename U> ComPtr &operator=(const ComPtr<U> &other)
+    template <typename U_> ComPtr &operator=(const ComPtr<U_> &other)
     {
         ComPtr(other).Swap(*this);
         return *this;
     }
 
-    T *Get() const { return object_; }
-    T *operator->() const { return object_; }
+    T_ *Get() const { return object_; }
+    T_ *operator->() const { return object_; }
     explicit operator bool() const { return object_ != nullptr; }
 
-    T *const *GetAddressOf() const { return &object_; }
-    T **GetAddressOf() { return &object_; }
-    T **ReleaseAndGetAddressOf()
+    T_ *const *GetAddressOf() const { return &object_; }
+    T_ **GetAddressOf() { return &object_; }
+    T_ **ReleaseAndGetAddressOf()
     {
         Reset();
         return &object_;
     }
-    Details::ComPtrRef<T> operator&() { return Details::ComPtrRef<T>(this); }
+    Details::ComPtrRef<T_> operator&() { return Details::ComPtrRef<T_>(this); }
 
     /* Takes over the caller's reference. */
-    void Attach(T *object)
+    void Attach(T_ *object)
     {
-        T *old = object_;
+        T_ *old = object_;
         object_ = object;
         if (old)
             old->Release();
     }
     /* Returns the pointer with its reference, and is empty afterwards. */
-    T *Detach()
+    T_ *Detach()
     {
-        T *object = object_;
+        T_ *object = object_;
         object_ = nullptr;
         return object;
     }
     /* Releases the object and returns its remaining reference count. */
     unsigned long Reset()
     {
-        T *object = Detach();
+        T_ *object = Detach();
         return object ? object->Release() : 0;
     }
     void Swap(ComPtr &other)
     {
-        T *object = object_;
+        T_ *object = object_;
         object_ = other.object_;
         other.object_ = object;
     }
 
-    HRESULT CopyTo(T **target) const
+    HRESULT CopyTo(T_ **target) const
     {
         Retain();
         *target = object_;
         return S_OK;
     }
     HRESULT CopyTo(REFIID iid, void **target) const { return object_->QueryInterface(iid, target); }
-    template <typename U> HRESULT CopyTo(U **target) const
+    template <typename U_> HRESULT CopyTo(U_ **target) const
     {
-        return object_->QueryInterface(__uuidof(U), reinterpret_cast<void **>(target));
+        return object_->QueryInterface(__uuidof(U_), reinterpret_cast<void **>(target));
     }
-    template <typename U> HRESULT As(ComPtr<U> *target) const
+    template <typename U_> HRESULT As(ComPtr<U_> *target) const
     {
-        return object_->QueryInterface(__uuidof(U), reinterpret_cast<void **>(target->ReleaseAndGetAddressOf()));
+        return object_->QueryInterface(__uuidof(U_), reinterpret_cast<void **>(target->ReleaseAndGetAddressOf()));
     }
-    template <typename U> HRESULT As(Details::ComPtrRef<U> target) const
+    template <typename U_> HRESULT As(Details::ComPtrRef<U_> target) const
     {
-        return object_->QueryInterface(__uuidof(U), static_cast<void **>(target));
+        return object_->QueryInterface(__uuidof(U_), static_cast<void **>(target));
     }
 
 private:
@@ -135,26 +135,26 @@ private:
             object_->AddRef();
     }
 
-    T *object_;
+    T_ *object_;
 };
 
-template <typename T, typename U> inline bool operator==(const ComPtr<T> &a, const ComPtr<U> &b)
+template <typename T_, typename U_> inline bool operator==(const ComPtr<T_> &a, const ComPtr<U_> &b)
 {
     return a.Get() == b.Get();
 }
-template <typename T, typename U> inline bool operator!=(const ComPtr<T> &a, const ComPtr<U> &b)
+template <typename T_, typename U_> inline bool operator!=(const ComPtr<T_> &a, const ComPtr<U_> &b)
 {
     return a.Get() != b.Get();
 }
-template <typename T> inline bool operator==(const ComPtr<T> &a, std::nullptr_t)
+template <typename T_> inline bool operator==(const ComPtr<T_> &a, std::nullptr_t)
 {
     return a.Get() == nullptr;
 }
-template <typename T> inline bool operator!=(const ComPtr<T> &a, std::nullptr_t)
+template <typename T_> inline bool operator!=(const ComPtr<T_> &a, std::nullptr_t)
 {
     return a.Get() != nullptr;
 }
-template <typename T, typename U> inline bool operator<(const ComPtr<T> &a, const ComPtr<U> &b)
+template <typename T_, typename U_> inline bool operator<(const ComPtr<T_> &a, const ComPtr<U_> &b)
 {
     return a.Get() < b.Get();
 }
@@ -163,7 +163,7 @@ template <typename T, typename U> inline bool operator<(const ComPtr<T> &a, cons
 } /* namespace Microsoft */
 
 /* For IID_PPV_ARGS(&pointer). */
-template <typename T> inline void **IID_PPV_ARGS_Helper(Microsoft::WRL::Details::ComPtrRef<T> pointer)
+template <typename T_> inline void **IID_PPV_ARGS_Helper(Microsoft::WRL::Details::ComPtrRef<T_> pointer)
 {
     return pointer;
 }

@@ -102,42 +102,42 @@ NDW_PRINTF(wscanf_s, ndw_vfwscanf_s, (const wchar_t *format), stdin, format)
 
 #ifdef __cplusplus
 /* Overloads that take the size from an array. */
-template <size_t N, typename... Arguments>
-inline int sprintf_s(char (&buffer)[N], const char *format, Arguments... arguments)
+template <size_t N_, typename... Arguments>
+inline int sprintf_s(char (&buffer)[N_], const char *format, Arguments... arguments)
 {
-    return (sprintf_s)(static_cast<char *>(buffer), N, format, arguments...);
+    return (sprintf_s)(static_cast<char *>(buffer), N_, format, arguments...);
 }
-template <size_t N, typename... Arguments>
-inline int swprintf_s(wchar_t (&buffer)[N], const wchar_t *format, Arguments... arguments)
+template <size_t N_, typename... Arguments>
+inline int swprintf_s(wchar_t (&buffer)[N_], const wchar_t *format, Arguments... arguments)
 {
-    return (swprintf_s)(static_cast<wchar_t *>(buffer), N, format, arguments...);
+    return (swprintf_s)(static_cast<wchar_t *>(buffer), N_, format, arguments...);
 }
-template <size_t N, typename... Arguments>
-inline int _snprintf_s(char (&buffer)[N], size_t count, const char *format, Arguments... arguments)
+template <size_t N_, typename... Arguments>
+inline int _snprintf_s(char (&buffer)[N_], size_t count, const char *format, Arguments... arguments)
 {
-    return (_snprintf_s)(static_cast<char *>(buffer), N, count, format, arguments...);
+    return (_snprintf_s)(static_cast<char *>(buffer), N_, count, format, arguments...);
 }
-template <size_t N, typename... Arguments>
-inline int _snwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, Arguments... arguments)
+template <size_t N_, typename... Arguments>
+inline int _snwprintf_s(wchar_t (&buffer)[N_], size_t count, const wchar_t *format, Arguments... arguments)
 {
-    return (_snwprintf_s)(static_cast<wchar_t *>(buffer), N, count, format, arguments...);
+    return (_snwprintf_s)(static_cast<wchar_t *>(buffer), N_, count, format, arguments...);
 }
-template <size_t N> inline int ndw_vsprintf_s(char (&buffer)[N], const char *format, va_list arguments)
+template <size_t N_> inline int ndw_vsprintf_s(char (&buffer)[N_], const char *format, va_list arguments)
 {
-    return ndw_vsprintf_s(buffer, N, format, arguments);
+    return ndw_vsprintf_s(buffer, N_, format, arguments);
 }
-template <size_t N> inline int ndw_vswprintf_s(wchar_t (&buffer)[N], const wchar_t *format, va_list arguments)
+template <size_t N_> inline int ndw_vswprintf_s(wchar_t (&buffer)[N_], const wchar_t *format, va_list arguments)
 {
-    return ndw_vswprintf_s(buffer, N, format, arguments);
+    return ndw_vswprintf_s(buffer, N_, format, arguments);
 }
-template <size_t N> inline int ndw__vsnprintf_s(char (&buffer)[N], size_t count, const char *format, va_list arguments)
+template <size_t N_> inline int ndw__vsnprintf_s(char (&buffer)[N_], size_t count, const char *format, va_list arguments)
 {
-    return ndw__vsnprintf_s(buffer, N, count, format, arguments);
+    return ndw__vsnprintf_s(buffer, N_, count, format, arguments);
 }
-template <size_t N>
-inline int ndw__vsnwprintf_s(wchar_t (&buffer)[N], size_t count, const wchar_t *format, va_list arguments)
+template <size_t N_>
+inline int ndw__vsnwprintf_s(wchar_t (&buffer)[N_], size_t count, const wchar_t *format, va_list arguments)
 {
-    return ndw__vsnwprintf_s(buffer, N, count, format, arguments);
+    return ndw__vsnwprintf_s(buffer, N_, count, format, arguments);
 }
 }
 #endif
@@ -153,9 +153,9 @@ NDW_API(int, _fcloseall, (void));
 NDW_API(errno_t, tmpnam_s, (char *name, size_t size));
 #ifdef __cplusplus
 extern "C++" {
-template <size_t N> inline errno_t tmpnam_s(char (&name)[N])
+template <size_t N_> inline errno_t tmpnam_s(char (&name)[N_])
 {
-    return tmpnam_s(name, N);
+    return tmpnam_s(name, N_);
 }
 }
 #endif

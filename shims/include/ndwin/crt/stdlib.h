@@ -19,7 +19,7 @@
 #ifdef __cplusplus
 extern "C++" {
 namespace ndwin {
-template <typename T, size_t N> char (&countof_helper(T (&)[N]))[N];
+template <typename T_, size_t N_> char (&countof_helper(T_ (&)[N_]))[N_];
 }
 }
 #define _countof(array) (sizeof(ndwin::countof_helper(array)))
@@ -46,9 +46,9 @@ NDW_API(errno_t, _ui64toa_s, (unsigned long long value, char *buffer, size_t siz
 #ifdef __cplusplus
 extern "C++" {
 #define NDW_DIGITS_OF_ARRAY(name, type, character)                                          \
-    template <size_t N> inline errno_t name(type value, character (&buffer)[N], int radix)   \
+    template <size_t N_> inline errno_t name(type value, character (&buffer)[N_], int radix)   \
     {                                                                                        \
-        return name(value, buffer, N, radix);                                                \
+        return name(value, buffer, N_, radix);                                                \
     }
 NDW_DIGITS_OF_ARRAY(_itow_s, int, wchar_t)
 NDW_DIGITS_OF_ARRAY(_itoa_s, int, char)
@@ -117,8 +117,8 @@ NDW_INLINE void qsort_s(
 #endif
 #endif
 EXTERN_C void _exit(int status) __attribute__((__noreturn__));
-EXTERN_C char **environ;
-#define _environ environ
+EXTERN_C char **ndw_environ __asm__("environ");
+#define _environ ndw_environ
 NDW_LIBC(double, ndw_wcstod, (const wchar_t *text, wchar_t **end), "wcstod");
 NDW_INLINE double _wtof(const wchar_t *text) { return ndw_wcstod(text, (wchar_t **)0); }
 NDW_LIBC(void, ndw_swab, (const void *from, void *to, long long count), "swab");
@@ -139,13 +139,13 @@ NDW_API(wchar_t *, _wgetenv, (const wchar_t *name));
 NDW_API(errno_t, _wputenv_s, (const wchar_t *name, const wchar_t *value));
 #ifdef __cplusplus
 extern "C++" {
-template <size_t N> inline errno_t getenv_s(size_t *needed, char (&buffer)[N], const char *name)
+template <size_t N_> inline errno_t getenv_s(size_t *needed, char (&buffer)[N_], const char *name)
 {
-    return getenv_s(needed, buffer, N, name);
+    return getenv_s(needed, buffer, N_, name);
 }
-template <size_t N> inline errno_t _wgetenv_s(size_t *needed, wchar_t (&buffer)[N], const wchar_t *name)
+template <size_t N_> inline errno_t _wgetenv_s(size_t *needed, wchar_t (&buffer)[N_], const wchar_t *name)
 {
-    return _wgetenv_s(needed, buffer, N, name);
+    return _wgetenv_s(needed, buffer, N_, name);
 }
 }
 #endif
@@ -232,37 +232,37 @@ NDW_INLINE void _wmakepath(wchar_t *path, const wchar_t *drive, const wchar_t *f
 }
 #ifdef __cplusplus
 extern "C++" {
-template <size_t D, size_t F, size_t N, size_t E>
-inline errno_t _splitpath_s(const char *path, char (&drive)[D], char (&folder)[F], char (&name)[N], char (&extension)[E])
+template <size_t D_, size_t F_, size_t N_, size_t E_>
+inline errno_t _splitpath_s(const char *path, char (&drive)[D_], char (&folder)[F_], char (&name)[N_], char (&extension)[E_])
 {
-    return _splitpath_s(path, drive, D, folder, F, name, N, extension, E);
+    return _splitpath_s(path, drive, D_, folder, F_, name, N_, extension, E_);
 }
-template <size_t D, size_t F, size_t N, size_t E>
-inline errno_t _wsplitpath_s(const wchar_t *path, wchar_t (&drive)[D], wchar_t (&folder)[F], wchar_t (&name)[N],
-                             wchar_t (&extension)[E])
+template <size_t D_, size_t F_, size_t N_, size_t E_>
+inline errno_t _wsplitpath_s(const wchar_t *path, wchar_t (&drive)[D_], wchar_t (&folder)[F_], wchar_t (&name)[N_],
+                             wchar_t (&extension)[E_])
 {
-    return _wsplitpath_s(path, drive, D, folder, F, name, N, extension, E);
+    return _wsplitpath_s(path, drive, D_, folder, F_, name, N_, extension, E_);
 }
-template <size_t P>
-inline errno_t _makepath_s(char (&path)[P], const char *drive, const char *folder, const char *name, const char *extension)
+template <size_t P_>
+inline errno_t _makepath_s(char (&path)[P_], const char *drive, const char *folder, const char *name, const char *extension)
 {
-    return _makepath_s(path, P, drive, folder, name, extension);
+    return _makepath_s(path, P_, drive, folder, name, extension);
 }
-template <size_t P>
-inline errno_t _wmakepath_s(wchar_t (&path)[P], const wchar_t *drive, const wchar_t *folder, const wchar_t *name,
+template <size_t P_>
+inline errno_t _wmakepath_s(wchar_t (&path)[P_], const wchar_t *drive, const wchar_t *folder, const wchar_t *name,
                             const wchar_t *extension)
 {
-    return _wmakepath_s(path, P, drive, folder, name, extension);
+    return _wmakepath_s(path, P_, drive, folder, name, extension);
 }
-template <size_t N>
-inline errno_t mbstowcs_s(size_t *converted, wchar_t (&target)[N], const char *source, size_t count)
+template <size_t N_>
+inline errno_t mbstowcs_s(size_t *converted, wchar_t (&target)[N_], const char *source, size_t count)
 {
-    return mbstowcs_s(converted, target, N, source, count);
+    return mbstowcs_s(converted, target, N_, source, count);
 }
-template <size_t N>
-inline errno_t wcstombs_s(size_t *converted, char (&target)[N], const wchar_t *source, size_t count)
+template <size_t N_>
+inline errno_t wcstombs_s(size_t *converted, char (&target)[N_], const wchar_t *source, size_t count)
 {
-    return wcstombs_s(converted, target, N, source, count);
+    return wcstombs_s(converted, target, N_, source, count);
 }
 }
 #endif

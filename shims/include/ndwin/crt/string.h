@@ -19,37 +19,37 @@ NDW_API(errno_t, memmove_s, (void *target, rsize_t size, const void *source, rsi
 #ifdef __cplusplus
 /* Overloads that take the size from an array. */
 extern "C++" {
-template <size_t N> inline errno_t strcpy_s(char (&target)[N], const char *source)
+template <size_t N_> inline errno_t strcpy_s(char (&target)[N_], const char *source)
 {
-    return strcpy_s(target, N, source);
+    return strcpy_s(target, N_, source);
 }
-template <size_t N> inline errno_t strncpy_s(char (&target)[N], const char *source, rsize_t count)
+template <size_t N_> inline errno_t strncpy_s(char (&target)[N_], const char *source, rsize_t count)
 {
-    return strncpy_s(target, N, source, count);
+    return strncpy_s(target, N_, source, count);
 }
-template <size_t N> inline errno_t strcat_s(char (&target)[N], const char *source)
+template <size_t N_> inline errno_t strcat_s(char (&target)[N_], const char *source)
 {
-    return strcat_s(target, N, source);
+    return strcat_s(target, N_, source);
 }
-template <size_t N> inline errno_t strncat_s(char (&target)[N], const char *source, rsize_t count)
+template <size_t N_> inline errno_t strncat_s(char (&target)[N_], const char *source, rsize_t count)
 {
-    return strncat_s(target, N, source, count);
+    return strncat_s(target, N_, source, count);
 }
-template <size_t N> inline errno_t wcscpy_s(wchar_t (&target)[N], const wchar_t *source)
+template <size_t N_> inline errno_t wcscpy_s(wchar_t (&target)[N_], const wchar_t *source)
 {
-    return wcscpy_s(target, N, source);
+    return wcscpy_s(target, N_, source);
 }
-template <size_t N> inline errno_t wcsncpy_s(wchar_t (&target)[N], const wchar_t *source, rsize_t count)
+template <size_t N_> inline errno_t wcsncpy_s(wchar_t (&target)[N_], const wchar_t *source, rsize_t count)
 {
-    return wcsncpy_s(target, N, source, count);
+    return wcsncpy_s(target, N_, source, count);
 }
-template <size_t N> inline errno_t wcscat_s(wchar_t (&target)[N], const wchar_t *source)
+template <size_t N_> inline errno_t wcscat_s(wchar_t (&target)[N_], const wchar_t *source)
 {
-    return wcscat_s(target, N, source);
+    return wcscat_s(target, N_, source);
 }
-template <size_t N> inline errno_t wcsncat_s(wchar_t (&target)[N], const wchar_t *source, rsize_t count)
+template <size_t N_> inline errno_t wcsncat_s(wchar_t (&target)[N_], const wchar_t *source, rsize_t count)
 {
-    return wcsncat_s(target, N, source, count);
+    return wcsncat_s(target, N_, source, count);
 }
 }
 #endif
@@ -143,9 +143,9 @@ NDW_LIBC(wchar_t *, wcstok_s, (wchar_t *text, const wchar_t *separators, wchar_t
 
 #ifdef __cplusplus
 extern "C++" {
-template <size_t N> inline errno_t strerror_s(char (&buffer)[N], int error)
+template <size_t N_> inline errno_t strerror_s(char (&buffer)[N_], int error)
 {
-    return strerror_s(buffer, N, error);
+    return strerror_s(buffer, N_, error);
 }
 }
 #endif

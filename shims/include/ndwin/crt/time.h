@@ -60,16 +60,16 @@ NDW_INLINE char *_strtime(char *buffer) { return _strtime_s(buffer, 9) == 0 ? bu
 
 #ifdef __cplusplus
 extern "C++" {
-template <size_t N> inline errno_t asctime_s(char (&buffer)[N], const struct tm *time)
+template <size_t N_> inline errno_t asctime_s(char (&buffer)[N_], const struct tm *time)
 {
-    return asctime_s(buffer, N, time);
+    return asctime_s(buffer, N_, time);
 }
-template <size_t N> inline errno_t ctime_s(char (&buffer)[N], const time_t *time)
+template <size_t N_> inline errno_t ctime_s(char (&buffer)[N_], const time_t *time)
 {
-    return ctime_s(buffer, N, time);
+    return ctime_s(buffer, N_, time);
 }
-template <size_t N> inline errno_t _strdate_s(char (&buffer)[N]) { return _strdate_s(buffer, N); }
-template <size_t N> inline errno_t _strtime_s(char (&buffer)[N]) { return _strtime_s(buffer, N); }
+template <size_t N_> inline errno_t _strdate_s(char (&buffer)[N_]) { return _strdate_s(buffer, N_); }
+template <size_t N_> inline errno_t _strtime_s(char (&buffer)[N_]) { return _strtime_s(buffer, N_); }
 }
 #endif
 
