@@ -61,7 +61,7 @@ fn a_message_waits_for_a_receive_that_is_posted_later() {
 fn a_hundred_long_messages_wait_and_lose_nothing() {
     const SIZE: usize = 64 << 10;
     const COUNT: usize = 100;
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     let from = Block::new(&one.devices.0.domain, COUNT * SIZE, ALL);
     let to = Block::new(&one.devices.1.domain, COUNT * SIZE, ALL);
     let text: Vec<u8> = (0..COUNT * SIZE).map(|at| (at * 7 + at / 256 + at / SIZE) as u8).collect();
@@ -86,7 +86,7 @@ fn a_hundred_long_messages_wait_and_lose_nothing() {
 #[test]
 fn the_time_of_each_message_begins_when_it_waits() {
     const LIMIT: Duration = Duration::from_secs(2);
-    let one = patient(LIMIT);
+    let one = waiting_for_receives(LIMIT);
     let far = &one.ends.1;
     let next = || until(&both(&one), || far.pair.lock().waits_until());
     for id in 0..2 {
@@ -116,7 +116,7 @@ fn the_time_of_each_message_begins_when_it_waits() {
 fn a_message_whose_receive_never_comes_ends_the_connection_at_the_limit() {
     const SIZE: usize = 1 << 20;
     const LIMIT: Duration = Duration::from_millis(300);
-    let one = patient(LIMIT);
+    let one = waiting_for_receives(LIMIT);
     let from = Block::new(&one.devices.0.domain, SIZE, ALL);
     // The first is TCP's at once; the others are too much for it.
     let begin = Instant::now();
@@ -163,7 +163,7 @@ fn a_message_that_was_sent_fails_if_it_is_not_reported_yet() {
 
 #[test]
 fn what_comes_behind_a_message_that_waits_waits_too() {
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     let from = Block::new(&one.devices.0.domain, 1 << 20, ALL);
     let (room, open) =
         (Block::new(&one.devices.1.domain, 1 << 20, ALL), Block::new(&one.devices.1.domain, 8, ALL));
@@ -184,7 +184,7 @@ fn what_comes_behind_a_message_that_waits_waits_too() {
 /// What lies between two messages of which the second waits, too, is dealt with, and answered.
 #[test]
 fn a_read_between_two_messages_that_wait_is_answered() {
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     let (near, far) = (Block::new(&one.devices.0.domain, 8, ALL), Block::new(&one.devices.1.domain, 8, ALL));
     far.set(0, &[7; 8]);
     post(&one.connections.0, 1, SEND, &[]);
@@ -259,7 +259,7 @@ fn the_sender_alone_decides_how_its_messages_fail() {
 fn both_sides_go_on_with_what_they_have_to_write() {
     const SIZE: usize = 1 << 20;
     const COUNT: u64 = 40;
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     let ends = [&one.ends.0, &one.ends.1];
     let blocks = both(&one).map(|device| Block::new(&device.domain, SIZE, ALL));
     for (connection, block) in [&one.connections.0, &one.connections.1].into_iter().zip(&blocks) {
@@ -287,7 +287,7 @@ fn both_sides_go_on_with_what_they_have_to_write() {
 /// This side sends although nothing is read, and its own message is waited for, too.
 #[test]
 fn both_sides_wait_for_each_other() {
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     post(&one.connections.0, 1, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
     post(&one.connections.1, 2, SEND, &[]);
@@ -303,7 +303,7 @@ fn both_sides_wait_for_each_other() {
 #[test]
 fn an_end_while_a_message_waits() {
     // This side ends the connection.
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     post(&one.connections.0, 1, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
     one.connections.1.disconnect();
@@ -315,7 +315,7 @@ fn an_end_while_a_message_waits() {
     assert_eq!(seen(&completions(&[], &one.ends.1.received, 1)), [(2, Status::Flushed)]);
 
     // The queue pair is destroyed.
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     post(&one.connections.0, 1, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
     one.ends.1.pair.lock().abandon();
@@ -324,7 +324,7 @@ fn an_end_while_a_message_waits() {
     assert_eq!(disconnected(&both(&one), &one.devices.0), Some(Cause::Closed));
 
     // The peer ends it: the message is there all the same, and the end comes behind it.
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     post(&one.connections.0, 1, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
     one.connections.0.disconnect();
@@ -335,7 +335,7 @@ fn an_end_while_a_message_waits() {
     assert_eq!(disconnected(&both(&one), &one.devices.1), Some(Cause::Closed));
 
     // The device is removed.
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     post(&one.connections.0, 1, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
     one.devices.1.poller.remove_device();
@@ -346,7 +346,7 @@ fn an_end_while_a_message_waits() {
 #[test]
 fn an_end_while_a_message_waits_and_the_peer_takes_nothing() {
     const SIZE: usize = 1 << 20;
-    let one = patient(LONG);
+    let one = waiting_for_receives(LONG);
     let from = Block::new(&one.devices.0.domain, SIZE, ALL);
     post(&one.connections.0, 0, SEND, &[]);
     until_one_waits(&both(&one), &one.ends.1);
@@ -417,7 +417,7 @@ fn who_lets_the_first_message_wait_may_send() {
 #[test]
 fn a_receive_is_noticed_while_the_program_does_something_else_or_sleeps_in_drive() {
     for sleeps in [false, true] {
-        let one = patient(LONG);
+        let one = waiting_for_receives(LONG);
         post(&one.connections.0, 1, SEND, &[]);
         until_one_waits(&both(&one), &one.ends.1);
         let over = AtomicBool::new(false);

@@ -134,7 +134,7 @@ fn no_wake_up_is_lost() {
     // No queue has less room for results.
     const COUNT: u64 = 1000;
     let shared = Shared::new(3, LONG);
-    let own = patient(LONG);
+    let own = waiting_for_receives(LONG);
     let Connected { devices, ends, connections } = &own;
     let drivers: Vec<_> = shared.all().into_iter().chain([&devices.0, &devices.1]).collect();
     let _background: Vec<_> =

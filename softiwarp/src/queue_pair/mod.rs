@@ -32,7 +32,7 @@ use responder::Incoming;
 use send_queue::SendQueue;
 use transmitter::{Sent, Transmitter, Trouble};
 pub(crate) use turns::Waiter;
-use waiting::Patience;
+use waiting::ReceiverNotReady;
 
 /// How much one call of [`QueuePair::transmit`] writes to the stream at most, so that other connections get their turn.
 const BYTES_PER_CALL: usize = 4 << 20;
@@ -136,7 +136,7 @@ pub struct QueuePair {
     abandoned: bool,
     /// What to do when everything listed has been written.
     trouble: Option<Trouble>,
-    patience: Patience,
+    not_ready: ReceiverNotReady,
 }
 
 impl QueuePair {
@@ -161,7 +161,7 @@ impl QueuePair {
             held: false,
             abandoned: false,
             trouble: None,
-            patience: Patience::default(),
+            not_ready: ReceiverNotReady::default(),
         }
     }
 
@@ -247,7 +247,7 @@ impl QueuePair {
             Receives::Own(queue) => queue.post(id, pieces)?,
             Receives::Shared(..) => return Err(PostError::Invalid),
         }
-        self.patience.wake();
+        self.not_ready.wake();
         if matches!(self.phase, Phase::Ending | Phase::Ended) {
             self.flush();
         }

@@ -73,7 +73,7 @@ impl QueuePair {
     /// Deals with all frames that were read.
     fn digest(&mut self) {
         while self.phase == Phase::Running {
-            let found = match self.patience.frame() {
+            let found = match self.not_ready.frame() {
                 Some(frame) => Ok(Found::Header(frame)),
                 None => self.receiver.next(),
             };

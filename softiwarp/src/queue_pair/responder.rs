@@ -83,7 +83,7 @@ impl QueuePair {
                     return Err(Violation::MESSAGE_OFFSET);
                 }
                 let receive = self.receives.take().ok_or(Violation::NO_BUFFER)?;
-                self.patience.ends();
+                self.not_ready.ends();
                 none.insert(Message { receive, kind, length: 0 })
             }
         };

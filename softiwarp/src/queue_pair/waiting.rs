@@ -21,7 +21,7 @@ const READY_MAX: Duration = Duration::from_secs(1);
 
 /// The message that waits, and for how long.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct ReceiverNotReady {
     /// How long a message waits; `None` for not at all.
     limit: Option<Duration>,
     /// The program is going to say when it is ready. Until then, a message waits at least [`CONNECTING_MAX`].
@@ -39,7 +39,7 @@ struct Waiting {
     woken: bool,
 }
 
-impl Patience {
+impl ReceiverNotReady {
     /// The frame whose message waits.
     pub(super) fn frame(&self) -> Option<Frame> {
         self.waiting.as_ref().map(|waiting| waiting.frame)
@@ -71,41 +71,41 @@ impl QueuePair {
     /// [`Status::ReceiverNotReady`].
     pub fn wait_for_receives(&mut self, limit: Duration) {
         // Longer ones could not be added to a time.
-        self.patience.limit = Some(limit.min(LIMIT_MAX));
+        self.not_ready.limit = Some(limit.min(LIMIT_MAX));
     }
 
     /// For a queue pair that is going to connect: until [`set_ready`](Self::set_ready), a message that meets no receive waits for one up to
     /// a minute. On the accepting side it has no effect.
     pub fn wait_until_ready(&mut self) {
-        self.patience.unready = self.phase == Phase::Idle;
+        self.not_ready.unready = self.phase == Phase::Idle;
     }
 
     /// The program that connects is ready. A message that waits already gets a second more, as it may have come earlier than the peer
     /// should have been able to send it; unless messages [wait](Self::wait_for_receives) anyway. Returns that time if there is one.
     pub fn set_ready(&mut self) -> Option<Duration> {
-        self.patience.unready = false;
-        let waiting = self.patience.waiting.as_mut().filter(|_| self.patience.limit.is_none())?;
+        self.not_ready.unready = false;
+        let waiting = self.not_ready.waiting.as_mut().filter(|_| self.not_ready.limit.is_none())?;
         waiting.until = Instant::now() + READY_MAX;
         Some(READY_MAX)
     }
 
     /// Whether messages wait for receives, at any time.
-    pub(crate) fn is_patient(&self) -> bool {
-        self.patience.limit.is_some()
+    pub(crate) fn waits_for_receives(&self) -> bool {
+        self.not_ready.limit.is_some()
     }
 
     /// Who is woken when a message waits and a receive is there.
     pub(crate) fn set_waiter(&mut self, waiter: Weak<dyn Waiter>) {
-        self.patience.waiter = Some(waiter);
+        self.not_ready.waiter = Some(waiter);
     }
 
     /// Until when the peer's message waits for its receive, if one does. Nothing is read from the stream meanwhile.
     pub fn waits_until(&self) -> Option<Instant> {
-        self.patience.waiting.as_ref().map(|waiting| waiting.until)
+        self.not_ready.waiting.as_ref().map(|waiting| waiting.until)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        self.patience.waiting.is_some()
+        self.not_ready.waiting.is_some()
     }
 
     /// Whether the receive is there.
@@ -115,12 +115,12 @@ impl QueuePair {
 
     /// The message that begins with this frame has met no receive. Returns whether it waits for one.
     pub(super) fn waits(&mut self, frame: Frame) -> bool {
-        let Some(limit) = self.patience.now() else { return false };
-        match &mut self.patience.waiting {
+        let Some(limit) = self.not_ready.now() else { return false };
+        match &mut self.not_ready.waiting {
             Some(waiting) => waiting.woken = false,
             none => *none = Some(Waiting { frame, until: Instant::now() + limit, woken: false }),
         }
-        if let Some(waiter) = &self.patience.waiter {
+        if let Some(waiter) = &self.not_ready.waiter {
             self.receives.wait(waiter);
         }
         // The peer has sent its first frame.
@@ -131,7 +131,7 @@ impl QueuePair {
     /// Ends the connection, as the message has waited for too long.
     pub fn give_up(&mut self) {
         if self.phase == Phase::Running
-            && let Some(frame) = self.patience.frame()
+            && let Some(frame) = self.not_ready.frame()
         {
             let (violation, cause) = (Violation::NO_BUFFER, Some((frame.header, frame.ulpdu as u16)));
             self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
@@ -141,7 +141,7 @@ impl QueuePair {
     /// The peer had no receive for a message of this side's, whose header it shows. If messages wait, that one fails, as over RoCE; or,
     /// if TCP had taken it and it has been reported as sent, the next one.
     pub(super) fn was_not_received(&mut self, shown: Option<Header>) {
-        if self.is_patient() {
+        if self.waits_for_receives() {
             let number = match shown {
                 Some(Header::Send { number, .. }) => Some(number),
                 _ => None,
@@ -151,7 +151,7 @@ impl QueuePair {
     }
 
     pub(super) fn stop_waiting(&mut self) {
-        self.patience.ends();
+        self.not_ready.ends();
         self.receives.stop_waiting();
     }
 }

@@ -152,7 +152,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 pub const SEND: Work = Work::Send(SendKind { solicited: false, invalidate: None });
 
 /// Two ends whose messages wait up to `limit`.
-pub fn patient(limit: Duration) -> Connected {
+pub fn waiting_for_receives(limit: Duration) -> Connected {
     let connected = connected("127.0.0.1:0", OFFER);
     for end in [&connected.ends.0, &connected.ends.1] {
         end.pair.lock().wait_for_receives(limit);

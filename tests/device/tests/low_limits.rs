@@ -48,11 +48,11 @@ async fn both<A, B>(
 
 /// Opens the device, connects, sends a message, writes into memory, disconnects.
 fn life() -> ndcompat::Result<()> {
-    life_with_patience(LIMIT)
+    life_within(LIMIT)
 }
 
 /// The same. Gives up if there is neither a connection nor a failure for so long.
-fn life_with_patience(patience: Duration) -> ndcompat::Result<()> {
+fn life_within(limit: Duration) -> ndcompat::Result<()> {
     let at = SocketAddr::new(std::env::var("NDCOMPAT_ADDR").expect("an address").parse().unwrap(), 0);
     let session = Session::new(&Provider::open(at)?)?;
     let within = |begin: Instant| assert!(begin.elapsed() < LIMIT, "it takes {:?}", begin.elapsed());
@@ -64,7 +64,7 @@ fn life_with_patience(patience: Duration) -> ndcompat::Result<()> {
     let memory = session.shared_memory(4096, RegionFlags::ALLOW_REMOTE_WRITE)?;
     let accepting = async { acceptor.request().await?.accept(other, Offer::default()).await };
     let connecting = async { Ok(session.connect(pair, to, Offer::default()).await?) };
-    let connected = session.wait_for(patience, both(connecting, accepting));
+    let connected = session.wait_for(limit, both(connecting, accepting));
     assert!(connected.is_some() || support::is_emulator(), "neither a connection nor a failure");
     let (client, _server) = connected.unwrap_or(Err(Status::IO_TIMEOUT))?;
     let mut message = session.buffer(64)?;
@@ -100,7 +100,7 @@ fn rising(name: &str, mut raise: impl FnMut(u64)) {
         raise(step);
         let begin = Instant::now();
         // An end of the emulator that may have no more descriptors leaves its peer waiting, until the program gives up.
-        match life_with_patience(if support::is_emulator() { LIMIT / 10 } else { LIMIT }) {
+        match life_within(if support::is_emulator() { LIMIT / 10 } else { LIMIT }) {
             Ok(()) => {
                 println!("{name}: {step} steps failed, with {seen:?}");
                 return;

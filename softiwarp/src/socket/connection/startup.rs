@@ -33,7 +33,7 @@ const FIRST_FRAME_TIME: Duration = Duration::from_millis(50);
 const OWED_FRAME_TIME: Duration = Duration::from_secs(5);
 
 /// How much TCP should take at each end while a message waits for its receive: what TCP has taken counts as sent.
-const PATIENT_BUFFER: usize = 128 << 10;
+const WAITING_BUFFER: usize = 128 << 10;
 
 /// The longest segment on any Ethernet.
 const ETHERNET_MAX: usize = 16 << 10;
@@ -183,10 +183,10 @@ impl Connection {
     /// Starts the queue pair on this connection.
     fn start(&self, pair: &mut QueuePair, agreement: Agreement) {
         pair.set_waiter(self.this.clone());
-        if pair.is_patient() {
+        if pair.waits_for_receives() {
             // With the default sizes more is taken, so fewer messages know that they were not received.
-            let _ = self.socket.set_send_buffer_size(PATIENT_BUFFER);
-            let _ = self.socket.set_recv_buffer_size(PATIENT_BUFFER);
+            let _ = self.socket.set_send_buffer_size(WAITING_BUFFER);
+            let _ = self.socket.set_recv_buffer_size(WAITING_BUFFER);
         }
         pair.start(agreement, self.frame_max());
     }
