@@ -4,17 +4,16 @@ use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::RequestFlags;
 use std::time::{Duration, Instant};
-use support::{End, adapter, address, is_emulator, is_siw, listen};
+use support::{End, Operation, adapter, address, is_emulator, is_siw, listen};
 
-/// The accepting side sends as soon as its `Accept` has ended. The connecting side does `before` between `Connect` and `CompleteConnect`, and
-/// `after` then. Returns the status of its next result, and that of the message's.
-fn early_message(before: impl FnOnce(&End), after: impl FnOnce(&End)) -> [Status; 2] {
+/// Two ends, of which the connecting one has had the answer and not called `CompleteConnect`; and the request of the other one's `Accept`.
+fn answered() -> (End, End, Operation) {
     let (active, passive) = (End::new(&adapter(), 1), End::new(&adapter(), 2));
     let (listener, at) = listen(&passive.adapter, &passive.file, address());
     active.connector.bind(address()).unwrap();
     let (mut request, mut accept) = (passive.operation(), passive.operation());
-    let (mut connect, mut complete) = (active.operation(), active.operation());
-    // SAFETY: all four are waited for.
+    let mut connect = active.operation();
+    // SAFETY: two are waited for here, and the third by the caller.
     unsafe {
         listener.connection_request(&passive.connector, request.ov()).unwrap();
         active.connector.connect(&active.queue_pair, at, Offer::default(), connect.ov()).unwrap();
@@ -22,6 +21,14 @@ fn early_message(before: impl FnOnce(&End), after: impl FnOnce(&End)) -> [Status
         passive.connector.accept(&passive.queue_pair, Offer::default(), accept.ov()).unwrap();
     }
     assert_eq!(connect.wait(), Status::SUCCESS);
+    (active, passive, accept)
+}
+
+/// The accepting side sends as soon as its `Accept` has ended. The connecting side does `before` between `Connect` and `CompleteConnect`, and
+/// `after` then. Returns the status of its next result, and that of the message's.
+fn early_message(before: impl FnOnce(&End), after: impl FnOnce(&End)) -> [Status; 2] {
+    let (active, passive, mut accept) = answered();
+    let mut complete = active.operation();
     std::thread::scope(|scope| {
         let passive = &passive;
         let sender = scope.spawn(move || {
@@ -84,4 +91,29 @@ fn a_message_without_a_receive_ends_the_connection_soon_after_complete_connect()
     );
     assert_eq!(received, Status::CANCELED);
     assert!(begin.elapsed() < Duration::from_secs(30), "it waits as if the connection were never complete");
+}
+
+/// The connecting side may think better of it while a message waits: the other side is told at once.
+#[test]
+fn a_message_that_waits_does_not_keep_the_connection() {
+    if !is_emulator() {
+        return;
+    }
+    for rejects in [true, false] {
+        let (active, passive, mut accept) = answered();
+        assert_eq!(accept.wait(), Status::SUCCESS);
+        let mut ended = passive.operation();
+        // SAFETY: it is waited for.
+        unsafe { passive.connector.notify_disconnect(ended.ov()).unwrap() };
+        passive.send(7, 0..64, RequestFlags::empty()).unwrap();
+        assert_eq!(passive.completion().status, Status::SUCCESS);
+        let begin = Instant::now();
+        if rejects {
+            active.connector.reject(b"no").unwrap();
+        } else {
+            drop(active);
+        }
+        assert_eq!(ended.wait(), Status::SUCCESS);
+        assert!(begin.elapsed() < Duration::from_secs(30), "it waits for the receive");
+    }
 }
