@@ -13,6 +13,7 @@
 #include <iostream>
 #include <new>
 #include <streambuf>
+#include "crt/wide_path.h"
 
 namespace ndwin {
 
@@ -35,7 +36,7 @@ protected:
         char bytes[512];
         std::size_t used = 0;
         for (std::streamsize at = 0; at < length; at++) {
-            used += encode(static_cast<unsigned long>(text[at]), bytes + used);
+            used += encode(static_cast<unsigned>(text[at]), bytes + used);
             if ((used > sizeof bytes - 4 || at + 1 == length) && used != 0) {
                 if (std::fwrite(bytes, 1, used, stream_) != used)
                     return 0;
@@ -49,20 +50,10 @@ protected:
 
 private:
     /* UTF-8 of one character; what is none becomes U+FFFD. */
-    static std::size_t encode(unsigned long character, char *bytes)
+    static std::size_t encode(unsigned character, char *bytes)
     {
-        if (character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
-            character = 0xFFFD;
-        if (character < 0x80) {
-            *bytes = static_cast<char>(character);
-            return 1;
-        }
-        const std::size_t more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
-        const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
-        *bytes = static_cast<char>(first[more] | (character >> (6 * more)));
-        for (std::size_t at = 1; at <= more; at++)
-            bytes[at] = static_cast<char>(0x80 | ((character >> (6 * (more - at))) & 0x3F));
-        return more + 1;
+        const bool is_none = character > 0x10FFFF || (character >= 0xD800 && character < 0xE000);
+        return static_cast<std::size_t>(ndw_utf8(is_none ? 0xFFFD : character, bytes));
     }
 
     std::FILE *stream_;

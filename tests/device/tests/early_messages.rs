@@ -1,14 +1,19 @@
 //! Messages that the accepting side sends before the connecting side has called `CompleteConnect`.
 
-use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::RequestFlags;
+use ndcompat::{SharedReceiveQueueConfig, Status};
 use std::time::{Duration, Instant};
 use support::{End, Operation, adapter, address, is_emulator, is_siw, listen};
 
 /// Two ends, of which the connecting one has had the answer and not called `CompleteConnect`; and the request of the other one's `Accept`.
 fn answered() -> (End, End, Operation) {
-    let (active, passive) = (End::new(&adapter(), 1), End::new(&adapter(), 2));
+    answered_by(End::new(&adapter(), 1))
+}
+
+/// The same with a connecting end that is there.
+fn answered_by(active: End) -> (End, End, Operation) {
+    let passive = End::new(&adapter(), 2);
     let (listener, at) = listen(&passive.adapter, &passive.file, address());
     active.connector.bind(address()).unwrap();
     let (mut request, mut accept) = (passive.operation(), passive.operation());
@@ -91,6 +96,35 @@ fn a_message_without_a_receive_ends_the_connection_soon_after_complete_connect()
     );
     assert_eq!(received, Status::CANCELED);
     assert!(begin.elapsed() < Duration::from_secs(30), "it waits as if the connection were never complete");
+}
+
+/// Of a shared queue, too, which may have receives for other connections meanwhile.
+#[test]
+fn a_receive_of_a_shared_queue_before_complete_connect_is_in_time() {
+    if is_siw() {
+        return;
+    }
+    let config = SharedReceiveQueueConfig { depth: 4, max_sge: 1, threshold: 0, affinity: (0, 3) };
+    let adapter = adapter();
+    let shared = adapter.create_shared_receive_queue(&End::new(&adapter, 0).file, config).unwrap();
+    let (active, passive, mut accept) = answered_by(End::sharing(&adapter, 1, &shared));
+    let mut complete = active.operation();
+    std::thread::scope(|scope| {
+        let passive = &passive;
+        scope.spawn(move || {
+            assert_eq!(accept.wait(), Status::SUCCESS);
+            passive.send(7, 0..64, RequestFlags::empty()).unwrap();
+            assert_eq!(passive.completion().status, Status::SUCCESS);
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        // SAFETY: the memory lives longer than the receive.
+        unsafe { shared.receive(8, &[active.memory.sge(0..64)]) }.unwrap();
+        // SAFETY: it is waited for.
+        unsafe { active.connector.complete_connect(complete.ov()).unwrap() };
+        assert_eq!(complete.wait(), Status::SUCCESS);
+        let received = active.completion();
+        assert_eq!((received.status, received.request_context), (Status::SUCCESS, 8));
+    });
 }
 
 /// The connecting side may think better of it while a message waits: the other side is told at once.
