@@ -195,7 +195,7 @@ impl QueuePair {
         self.incoming = Incoming::new(inbound_reads, opening == Opening::AwaitsEmpty);
         self.held = matches!(opening, Opening::Awaits | Opening::AwaitsEmpty);
         if self.held {
-            self.set_ready();
+            self.accepts();
         }
         self.phase = Phase::Running;
     }

@@ -16,7 +16,7 @@ const LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a message waits for a program that has connected, and is not ready yet.
 const CONNECTING_MAX: Duration = Duration::from_secs(60);
 
-/// How long such a message waits from when the program is ready.
+/// How long messages wait from when such a program is ready.
 const READY_MAX: Duration = Duration::from_secs(1);
 
 /// The message that waits, and for how long.
@@ -24,11 +24,21 @@ const READY_MAX: Duration = Duration::from_secs(1);
 pub(super) struct ReceiverNotReady {
     /// How long a message waits; `None` for not at all.
     limit: Option<Duration>,
-    /// The program is going to say when it is ready. Until then, a message waits at least [`CONNECTING_MAX`].
-    unready: bool,
+    program: Program,
     /// Is woken when there is a receive.
     waiter: Option<Weak<dyn Waiter>>,
     waiting: Option<Waiting>,
+}
+
+/// What the program has said of itself.
+#[derive(Default)]
+enum Program {
+    #[default]
+    Nothing,
+    /// It is going to say when it is ready.
+    Connecting,
+    /// It is ready; messages wait a little longer.
+    Ready { until: Instant },
 }
 
 struct Waiting {
@@ -54,9 +64,15 @@ impl ReceiverNotReady {
         }
     }
 
-    /// How long a message waits that meets no receive now.
-    fn now(&self) -> Option<Duration> {
-        if self.unready { self.limit.max(Some(CONNECTING_MAX)) } else { self.limit }
+    /// Until when a message waits that meets no receive now.
+    fn until(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let program = match self.program {
+            Program::Nothing => None,
+            Program::Connecting => Some(now + CONNECTING_MAX),
+            Program::Ready { until } => Some(until).filter(|until| *until > now),
+        };
+        self.limit.map(|limit| now + limit).max(program)
     }
 
     /// The message has met its receive.
@@ -77,16 +93,28 @@ impl QueuePair {
     /// For a queue pair that is going to connect: until [`set_ready`](Self::set_ready), a message that meets no receive waits for one up to
     /// a minute. On the accepting side it has no effect.
     pub fn wait_until_ready(&mut self) {
-        self.not_ready.unready = self.phase == Phase::Idle;
+        if self.phase == Phase::Idle {
+            self.not_ready.program = Program::Connecting;
+        }
     }
 
-    /// The program that connects is ready. A message that waits already gets a second more, as it may have come earlier than the peer
-    /// should have been able to send it; unless messages [wait](Self::wait_for_receives) anyway. Returns that time if there is one.
+    /// The program that connects is ready. For a second more, messages wait, as they may have come earlier than the peer should have been
+    /// able to send them; one that waits already does so unless messages [wait](Self::wait_for_receives) anyway. Returns that time if
+    /// there is one.
     pub fn set_ready(&mut self) -> Option<Duration> {
-        self.not_ready.unready = false;
+        if !matches!(self.not_ready.program, Program::Connecting) {
+            return None;
+        }
+        let until = Instant::now() + READY_MAX;
+        self.not_ready.program = Program::Ready { until };
         let waiting = self.not_ready.waiting.as_mut().filter(|_| self.not_ready.limit.is_none())?;
-        waiting.until = Instant::now() + READY_MAX;
+        waiting.until = until;
         Some(READY_MAX)
+    }
+
+    /// It has turned out to be the accepting side.
+    pub(super) fn accepts(&mut self) {
+        self.not_ready.program = Program::Nothing;
     }
 
     /// Whether messages wait for receives, at any time.
@@ -115,10 +143,12 @@ impl QueuePair {
 
     /// The message that begins with this frame has met no receive. Returns whether it waits for one.
     pub(super) fn waits(&mut self, frame: Frame) -> bool {
-        let Some(limit) = self.not_ready.now() else { return false };
-        match &mut self.not_ready.waiting {
-            Some(waiting) => waiting.woken = false,
-            none => *none = Some(Waiting { frame, until: Instant::now() + limit, woken: false }),
+        if let Some(waiting) = &mut self.not_ready.waiting {
+            // Woken, but the receive was another one's.
+            waiting.woken = false;
+        } else {
+            let Some(until) = self.not_ready.until() else { return false };
+            self.not_ready.waiting = Some(Waiting { frame, until, woken: false });
         }
         if let Some(waiter) = &self.not_ready.waiter {
             self.receives.wait(waiter);

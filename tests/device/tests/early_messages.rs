@@ -4,7 +4,7 @@ use ndcompat::connector::Offer;
 use ndcompat::types::RequestFlags;
 use ndcompat::{SharedReceiveQueueConfig, Status};
 use std::time::{Duration, Instant};
-use support::{End, Operation, adapter, address, is_emulator, is_siw, listen};
+use support::{End, Operation, adapter, address, establish, is_emulator, is_siw, listen};
 
 /// Two ends, of which the connecting one has had the answer and not called `CompleteConnect`; and the request of the other one's `Accept`.
 fn answered() -> (End, End, Operation) {
@@ -74,6 +74,72 @@ fn a_receive_just_after_complete_connect_is_in_time() {
     }
     let results = early_message(|_| (), |active| active.receive(8, 0..64).unwrap());
     assert_eq!(results, [Status::SUCCESS; 2]);
+}
+
+/// Each time, the next message waits while the program takes the one before.
+#[test]
+fn receives_one_by_one_just_after_complete_connect_are_in_time() {
+    if is_siw() {
+        return;
+    }
+    let (active, passive, mut accept) = answered();
+    let mut complete = active.operation();
+    let messages = [7, 8, 9];
+    std::thread::scope(|scope| {
+        let passive = &passive;
+        scope.spawn(move || {
+            assert_eq!(accept.wait(), Status::SUCCESS);
+            for context in messages {
+                passive.send(context, 0..64, RequestFlags::empty()).unwrap();
+            }
+            for context in messages {
+                let sent = passive.completion();
+                assert_eq!((sent.status, sent.request_context), (Status::SUCCESS, context));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        // SAFETY: it is waited for.
+        unsafe { active.connector.complete_connect(complete.ov()).unwrap() };
+        assert_eq!(complete.wait(), Status::SUCCESS);
+        for context in messages {
+            active.receive(context, 0..64).unwrap();
+            let received = active.completion();
+            assert_eq!((received.status, received.request_context), (Status::SUCCESS, context));
+        }
+    });
+}
+
+/// Nor does a message wait at a queue pair that accepts after its own `Connect` was refused.
+#[test]
+fn after_a_refused_connect_a_message_without_a_receive_ends_the_accepted_connection() {
+    if !is_emulator() {
+        return;
+    }
+    let adapter = adapter();
+    let (active, mut passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
+    let (listener, at) = listen(&adapter, &passive.file, address());
+    passive.connector.bind(address()).unwrap();
+    let (mut asked, mut refused) = (passive.operation(), passive.operation());
+    // SAFETY: both are waited for.
+    unsafe {
+        listener.connection_request(&active.connector, asked.ov()).unwrap();
+        passive.connector.connect(&passive.queue_pair, at, Offer::default(), refused.ov()).unwrap();
+    }
+    assert_eq!(asked.wait(), Status::SUCCESS);
+    active.connector.reject(b"").unwrap();
+    assert_eq!(refused.wait(), Status::CONNECTION_REFUSED);
+
+    passive.connector = adapter.create_connector(&passive.file).unwrap();
+    let active = End { connector: adapter.create_connector(&active.file).unwrap(), ..active };
+    active.connector.bind(address()).unwrap();
+    establish(&active, &passive, (&listener, at), [Offer::default(); 2], || ());
+    let begin = Instant::now();
+    let mut ended = active.operation();
+    // SAFETY: it is waited for.
+    unsafe { active.connector.notify_disconnect(ended.ov()).unwrap() };
+    active.send(7, 0..64, RequestFlags::empty()).unwrap();
+    assert_eq!(ended.wait(), Status::SUCCESS);
+    assert!(begin.elapsed() < Duration::from_secs(30), "it waits as if it had connected");
 }
 
 /// On the emulator, a message that meets no receive ends the connection, also one that came before the connection was complete.
