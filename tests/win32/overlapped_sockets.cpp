@@ -82,6 +82,8 @@ static void requests_end_by_events_and_waits()
     CHECK(GetOverlappedResult(reinterpret_cast<HANDLE>(pair.near_end), &other, &bytes, FALSE) && bytes == 3);
     late.join();
     FAILS(WSAGetOverlappedResult(pair.near_end, nullptr, &bytes, TRUE, &flags) ? 0 : SOCKET_ERROR, WSAEFAULT);
+    FAILS(WSAGetOverlappedResult(pair.near_end, &request, nullptr, TRUE, &flags) ? 0 : SOCKET_ERROR, WSAEFAULT);
+    CHECK(WSAGetOverlappedResult(pair.near_end, &request, &bytes, TRUE, nullptr)); // the flags need not be wanted
     CHECK(WSACloseEvent(event));
 }
 

@@ -119,6 +119,26 @@ static void an_accept_pends_though_a_connection_waits()
     CHECK(closesocket(s) == 0 && closesocket(accepted) == 0 && closesocket(from) == 0 && CloseHandle(port));
 }
 
+static void an_accept_need_not_want_the_local_address()
+{
+    const SOCKET from = listener(), accepted = stream(), s = stream();
+    const HANDLE port = port_of(from);
+    const DWORD room = sizeof(sockaddr_in) + 16;
+    char buffer[room];
+    Request request;
+    CHECK(!AcceptEx(from, accepted, buffer, 0, 0, room, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+    reach(s, name_of(from));
+    CHECK(next(port).succeeded);
+    sockaddr *local = nullptr, *remote = nullptr;
+    int local_length = 77, remote_length = 0;
+    GetAcceptExSockaddrs(buffer, 0, 0, room, &local, &local_length, &remote, &remote_length);
+    CHECK(local == nullptr && local_length == 77 && remote_length == sizeof(sockaddr_in));
+    CHECK(reinterpret_cast<sockaddr_in*>(remote)->sin_port == name_of(s).sin_port);
+    const SOCKET another = stream();
+    CHECK(!AcceptEx(from, another, buffer, 0, room, 0, nullptr, &request) && WSAGetLastError() == WSAEFAULT);
+    CHECK(closesocket(another) == 0 && closesocket(s) == 0 && closesocket(accepted) == 0 && closesocket(from) == 0 && CloseHandle(port));
+}
+
 static void refused_cancelled_and_wrong_connections()
 {
     // Nobody listens there, and nobody else gets the port.
@@ -304,6 +324,65 @@ static void datagrams_with_their_senders()
     CHECK(closesocket(a) == 0 && closesocket(b) == 0 && CloseHandle(port));
 }
 
+// Control data that Windows has in another form, or asks for by another name.
+static void control_data_are_those_of_windows()
+{
+    const int on = 1;
+    char data[4];
+    alignas(cmsghdr) char control[128];
+    WSABUF buffer = {sizeof data, data};
+    DWORD bytes = 0;
+    // The control data of a datagram that a socket sends to itself.
+    const auto come = [&](SOCKET s, sockaddr* address, int length) {
+        CHECK(sendto(s, "abc", 3, 0, address, length) == 3);
+        memset(control, 0x55, sizeof control);
+        WSAMSG message = {};
+        message.lpBuffers = &buffer;
+        message.dwBufferCount = 1;
+        message.Control = {sizeof control, control};
+        CHECK(WSARecvMsg(s, &message, &bytes, nullptr, nullptr) == 0 && bytes == 3);
+        return message;
+    };
+    const SOCKET four = bound(SOCK_DGRAM);
+    const int service = 0x20;
+    CHECK(setsockopt(four, IPPROTO_IP, IP_TOS, reinterpret_cast<const char*>(&service), sizeof service) == 0);
+    CHECK(setsockopt(four, IPPROTO_IP, IP_RECVTOS, reinterpret_cast<const char*>(&on), sizeof on) == 0);
+    CHECK(setsockopt(four, IPPROTO_IP, IP_PKTINFO, reinterpret_cast<const char*>(&on), sizeof on) == 0);
+    sockaddr_in here = name_of(four);
+    WSAMSG message = come(four, raw(here), sizeof here);
+    int found = 0;
+    for (WSACMSGHDR* each = WSA_CMSG_FIRSTHDR(&message); each != nullptr; each = WSA_CMSG_NXTHDR(&message, each))
+        if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_TOS) {
+            INT value;
+            memcpy(&value, WSA_CMSG_DATA(each), sizeof value);
+            CHECK(each->cmsg_len == WSA_CMSG_LEN(sizeof value) && value == service);
+            found++;
+        } else if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_PKTINFO) {
+            found++;
+        }
+    CHECK(found == 2 && closesocket(four) == 0);
+
+    const SOCKET six = static_cast<SOCKET>(socket(AF_INET6, SOCK_DGRAM, 0));
+    sockaddr_in6 any = {};
+    any.sin6_family = AF_INET6;
+    any.sin6_addr = in6addr_loopback;
+    if (bind(six, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0)
+        return; // no IPv6 here
+    for (const int option : {IPV6_PKTINFO, IPV6_HOPLIMIT}) {
+        int got = 0, length = sizeof got;
+        CHECK(setsockopt(six, IPPROTO_IPV6, option, reinterpret_cast<const char*>(&on), sizeof on) == 0);
+        CHECK(getsockopt(six, IPPROTO_IPV6, option, reinterpret_cast<char*>(&got), &length) == 0 && got == 1);
+    }
+    int length = sizeof any;
+    CHECK(getsockname(six, reinterpret_cast<sockaddr*>(&any), &length) == 0);
+    message = come(six, reinterpret_cast<sockaddr*>(&any), sizeof any);
+    found = 0;
+    for (WSACMSGHDR* each = WSA_CMSG_FIRSTHDR(&message); each != nullptr; each = WSA_CMSG_NXTHDR(&message, each))
+        if (each->cmsg_level == IPPROTO_IPV6 && (each->cmsg_type == IPV6_PKTINFO || each->cmsg_type == IPV6_HOPLIMIT))
+            found++;
+    CHECK(found == 2 && closesocket(six) == 0);
+}
+
 // A datagram with its sender and a header of control data.
 static void messages_come_with_their_control_data()
 {
@@ -479,12 +558,14 @@ int main()
     return run({
         connections_by_extensions,
         an_accept_pends_though_a_connection_waits,
+        an_accept_need_not_want_the_local_address,
         refused_cancelled_and_wrong_connections,
         closing_the_socket_for_a_connection_ends_its_accept,
         sockets_for_connections_are_closed_at_any_moment,
         nothing_is_received_without_an_address_of_ones_own,
         datagrams_with_their_senders,
         messages_come_with_their_control_data,
+        control_data_are_those_of_windows,
         files_are_sent,
         a_file_that_nobody_takes_is_given_up,
     });

@@ -37,6 +37,14 @@ static void names()
     hints.ai_flags |= AI_FQDN | AI_DISABLE_IDN_ENCODING;
     CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0 && strcmp(list->ai_canonname, "127.0.0.1") == 0);
     freeaddrinfo(list);
+    // A protocol that is none of the type's is not looked at.
+    for (const int protocol : {static_cast<int>(IPPROTO_UDP), static_cast<int>(IPPROTO_IPV6), 999}) {
+        hints.ai_protocol = protocol;
+        CHECK(getaddrinfo("127.0.0.1", "80", &hints, &list) == 0);
+        CHECK(list->ai_socktype == SOCK_STREAM && list->ai_protocol == protocol && list->ai_next == nullptr);
+        freeaddrinfo(list);
+    }
+    hints.ai_protocol = 0;
     list = nullptr;
     CHECK(getaddrinfo("no number", "80", &hints, &list) == WSAHOST_NOT_FOUND && list == nullptr);
     CHECK(WSAGetLastError() == WSAHOST_NOT_FOUND && EAI_NONAME == WSAHOST_NOT_FOUND);

@@ -117,6 +117,29 @@ static void options()
 }
 
 // What libraries ask before they use a socket as a handle.
+// On Windows, no buffer saves a copy. Here the connection keeps those that it has.
+static void no_buffer_does_not_slow_a_connection()
+{
+    Pair pair;
+    const auto ask = [](SOCKET s, int option) {
+        int size = -1, length = sizeof size;
+        CHECK(getsockopt(s, SOL_SOCKET, option, reinterpret_cast<char*>(&size), &length) == 0 && length == 4);
+        return size;
+    };
+    const auto set = [](SOCKET s, int option, int size) {
+        CHECK(setsockopt(s, SOL_SOCKET, option, reinterpret_cast<char*>(&size), sizeof size) == 0);
+    };
+    set(pair.near_end, SO_SNDBUF, 0);
+    set(pair.far_end, SO_RCVBUF, 0);
+    CHECK(ask(pair.near_end, SO_SNDBUF) == 0 && ask(pair.near_end, SO_RCVBUF) > 0 && ask(pair.far_end, SO_RCVBUF) == 0);
+    u_long no_wait = 1;
+    CHECK(ioctlsocket(pair.near_end, FIONBIO, &no_wait) == 0);
+    static const char data[32768] = {};
+    CHECK(send(pair.near_end, data, sizeof data, 0) == sizeof data);
+    set(pair.near_end, SO_SNDBUF, 20000);
+    CHECK(ask(pair.near_end, SO_SNDBUF) == 20000);
+}
+
 static void a_socket_tells_its_protocol()
 {
     for (const int family : {AF_INET, AF_INET6})
@@ -148,6 +171,7 @@ int main()
         options_that_only_windows_names,
         time_outs_are_in_milliseconds,
         options,
+        no_buffer_does_not_slow_a_connection,
         a_socket_tells_its_protocol,
     });
 }

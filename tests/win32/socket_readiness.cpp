@@ -71,7 +71,12 @@ static void polls()
     entries[1].fd = INVALID_SOCKET;
     CHECK(WSAPoll(entries, 2, 0) == 0 && entries[0].revents == 0);
     CHECK(send(pair.far_end, "x", 1, 0) == 1);
-    CHECK(WSAPoll(entries, 2, -1) == 1 && (entries[0].revents & POLLIN) && entries[1].revents == 0);
+    CHECK(WSAPoll(entries, 2, -1) == 1 && (entries[0].revents & POLLIN) && entries[1].revents == POLLNVAL);
+    // What waits and room have two names each.
+    entries[0].events = POLLRDNORM | POLLWRNORM;
+    CHECK(WSAPoll(entries, 1, -1) == 1 && (entries[0].revents & POLLIN) && (entries[0].revents & POLLOUT));
+    entries[0].events = POLLIN | POLLOUT;
+    CHECK(WSAPoll(entries, 1, -1) == 1 && (entries[0].revents & POLLRDNORM) && (entries[0].revents & POLLWRNORM));
     FAILS(WSAPoll(entries, 0, 0), WSAEINVAL);
     FAILS(WSAPoll(nullptr, 1, 0), WSAEFAULT);
     const SOCKET gone = stream();

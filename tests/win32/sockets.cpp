@@ -350,6 +350,35 @@ static void datagrams_end_without_a_connection()
     CHECK(closesocket(a) == 0 && closesocket(b) == 0);
 }
 
+// A connected datagram socket is told that nobody receives, but not by what it sends next.
+static void a_refused_datagram_does_not_fail_the_next()
+{
+    const SOCKET nobody = bound(SOCK_DGRAM), s = bound(SOCK_DGRAM);
+    reach(s, name_of(nobody));
+    CHECK(closesocket(nobody) == 0);
+    char data[] = "x";
+    for (int i = 0; i < 10; i++)
+        CHECK(send(s, data, 1, 0) == 1);
+    for (int i = 0; i < 10; i++) {
+        WSABUF out = {1, data};
+        DWORD sent = 0;
+        OVERLAPPED request = {};
+        CHECK(WSASend(s, &out, 1, &sent, 0, &request, nullptr) == 0 && sent == 1);
+    }
+    FAILS(recv(s, data, 1, 0), WSAECONNRESET);
+    CHECK(closesocket(s) == 0);
+}
+
+static void success_leaves_no_error()
+{
+    Pair pair;
+    char data[] = "x";
+    WSASetLastError(WSAEWOULDBLOCK);
+    CHECK(send(pair.near_end, data, 1, 0) == 1 && WSAGetLastError() == 0);
+    WSASetLastError(WSAEWOULDBLOCK);
+    CHECK(recv(pair.far_end, data, 1, 0) == 1 && WSAGetLastError() == 0);
+}
+
 static void a_stream_tells_no_sender()
 {
     Pair pair;
@@ -414,6 +443,8 @@ int main()
         a_listener_starts_again_at_once_and_a_holder_is_respected,
         datagrams,
         datagrams_end_without_a_connection,
+        a_refused_datagram_does_not_fail_the_next,
+        success_leaves_no_error,
         a_stream_tells_no_sender,
         buffers_in_pieces,
         linux_calls_take_sockets,

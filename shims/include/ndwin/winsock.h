@@ -100,7 +100,12 @@ typedef struct _SOCKET_ADDRESS_LIST {
     SOCKET_ADDRESS Address[1];
 } SOCKET_ADDRESS_LIST, *PSOCKET_ADDRESS_LIST, *LPSOCKET_ADDRESS_LIST;
 
-/* The values of the flags are poll's. */
+/* The values of the flags are poll's. Where Windows has one event, or one within the other, so has poll. */
+#undef POLLRDNORM
+#define POLLRDNORM POLLIN
+#undef POLLWRNORM
+#define POLLWRNORM POLLOUT
+
 typedef struct _WSAPOLLFD {
     SOCKET fd;
     SHORT events;

@@ -70,7 +70,9 @@ pub unsafe extern "C" fn ndw_AcceptEx(
             return Err(WSAEINVAL);
         }
         let (local, remote) = (local as usize, remote as usize);
-        if buffer.is_null() || !fits(listener.family, local) || !fits(listener.family, remote) {
+        // No room at all for the local address: it is not wanted.
+        let has_room = (local == 0 || fits(listener.family, local)) && fits(listener.family, remote);
+        if buffer.is_null() || !has_room {
             return Err(WSAEFAULT);
         }
         if !listener.is_marked(OURS_NOT_TO_WAIT) && system::is_blocking(listener.fd) {
@@ -116,7 +118,7 @@ pub unsafe extern "C" fn ndw_GetAcceptExSockaddrs(
     let [local, remote] = unsafe { addresses_in(room) };
     let wanted = [(local_address, local_length, local), (remote_address, remote_length, remote)];
     for (address, length, (found, size)) in wanted {
-        if !address.is_null() && !length.is_null() {
+        if !address.is_null() && !length.is_null() && !found.is_null() {
             address.put(found);
             length.put(size as c_int);
         }

@@ -5,7 +5,7 @@
 
 use super::catalogue::ProtocolInfo;
 use super::system::{self, Plain, checked, has_peer, int_option};
-use super::table::{self, EXCLUSIVE};
+use super::table::{self, EXCLUSIVE, NO_RECEIVE_BUFFER, NO_SEND_BUFFER};
 use super::{SOCKET_ERROR, failed};
 use crate::arguments::InOut;
 use crate::boundary::guard;
@@ -36,12 +36,15 @@ thread_local! {
     static OPEN_TYPE: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// The number of Linux's option that is one of Windows', by level and option, and its value.
-fn counterpart(level: c_int, option: c_int) -> Option<(c_int, c_int)> {
+/// The level and the number of Linux's option that is one of Windows', by level, option and the size of its value.
+fn counterpart(level: c_int, option: c_int, size: usize) -> Option<(c_int, c_int)> {
     match (level, option) {
         (libc::SOL_SOCKET, SO_REUSE_UNICASTPORT) => Some((libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)),
         (libc::IPPROTO_IP, IP_DONTFRAGMENT) => Some((level, libc::IP_MTU_DISCOVER)),
         (libc::IPPROTO_TCP, TCP_MAXRT) => Some((level, libc::TCP_USER_TIMEOUT)),
+        // Flags on Windows. On Linux these are the types of the control data, and of other options.
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if size <= 4 => Some((level, libc::IPV6_RECVPKTINFO)),
+        (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => Some((level, libc::IPV6_RECVHOPLIMIT)),
         _ => None,
     }
 }
@@ -94,8 +97,13 @@ fn is_time(option: c_int) -> bool {
     matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO)
 }
 
-fn is_size(option: c_int) -> bool {
-    matches!(option, libc::SO_RCVBUF | libc::SO_SNDBUF)
+/// The mark for a buffer of no bytes, if the option is the size of one.
+fn no_buffer(option: c_int) -> Option<u32> {
+    match option {
+        libc::SO_RCVBUF => Some(NO_RECEIVE_BUFFER),
+        libc::SO_SNDBUF => Some(NO_SEND_BUFFER),
+        _ => None,
+    }
 }
 
 type Outcome<T> = Result<T, (c_int, u32)>;
@@ -199,7 +207,7 @@ pub unsafe extern "C" fn ndw_setsockopt(
         }
         // SAFETY: C's caller has `size` bytes there.
         let value = unsafe { Value::new(value.cast_mut(), room) }?;
-        if let Some((level, linux)) = counterpart(level, option) {
+        if let Some((level, linux)) = counterpart(level, option, room) {
             return set(fd, level, linux, to_linux(option, value.number()));
         }
         if level == libc::SOL_SOCKET {
@@ -251,6 +259,15 @@ pub unsafe extern "C" fn ndw_setsockopt(
                 }
                 _ => {}
             }
+            if let Some(mark) = no_buffer(option) {
+                let socket = table::get(fd).map_err(|code| (libc::ENOTSOCK, code))?;
+                if value.read::<c_int>()? == 0 {
+                    // On Windows this saves a copy. Linux would take the least that it has, which makes a connection crawl.
+                    socket.mark(mark);
+                    return Ok(());
+                }
+                socket.unmark(mark);
+            }
         }
         if room < 4 && (is_flag(level, option) || level != libc::SOL_SOCKET) {
             return set(fd, level, option, value.number());
@@ -265,8 +282,8 @@ pub unsafe extern "C" fn ndw_setsockopt(
 }
 
 /// The value of an option in four bytes.
-fn ask(fd: RawFd, level: c_int, option: c_int) -> Outcome<Option<c_int>> {
-    if let Some((level, linux)) = counterpart(level, option) {
+fn ask(fd: RawFd, level: c_int, option: c_int, room: usize) -> Outcome<Option<c_int>> {
+    if let Some((level, linux)) = counterpart(level, option, room) {
         return Ok(Some(to_windows(option, system::option(fd, level, linux).map_err(code)?)));
     }
     if level != libc::SOL_SOCKET {
@@ -294,9 +311,12 @@ fn ask(fd: RawFd, level: c_int, option: c_int) -> Outcome<Option<c_int>> {
             true => table::known(fd).and_then(|socket| socket.connected_for()).unwrap_or(0) as c_int,
             false => -1,
         },
-        // The size that was set: the kernel doubles it.
-        _ if is_size(option) => int_option(fd, option).map_err(code)? / 2,
-        _ => return Ok(None),
+        _ => match no_buffer(option) {
+            Some(mark) if table::is_marked(fd, mark) => 0,
+            // The size that was set: the kernel doubles it.
+            Some(_) => int_option(fd, option).map_err(code)? / 2,
+            None => return Ok(None),
+        },
     };
     Ok(Some(value))
 }
@@ -347,7 +367,7 @@ pub unsafe extern "C" fn ndw_getsockopt(
         let socket_level = level == libc::SOL_SOCKET;
         let told = if socket_level && SO_PROTOCOL_INFO.contains(&option) {
             value.put(&describe(fd, option == SO_PROTOCOL_INFO[1])?)?
-        } else if let Some(number) = ask(fd, level, option)? {
+        } else if let Some(number) = ask(fd, level, option, room)? {
             value.put(&number.to_ne_bytes()[..if room < 4 { 1 } else { 4 }])?
         } else if room < 4 {
             let number = system::option::<c_int>(fd, level, option).map_err(code)?;

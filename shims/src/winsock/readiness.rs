@@ -268,7 +268,9 @@ pub unsafe extern "C" fn ndw_WSAPoll(entries: *mut PollEntry, count: u32, timeou
         entries.as_ref().map(|entries| entries.iter().map(native).collect());
     let result = poll_sockets(native.as_deref_mut(), count, timeout);
     if let (0.., Some(entries), Some(native)) = (result, entries, native) {
-        entries.iter_mut().zip(native).for_each(|(entry, native)| entry.found = native.revents);
+        for (entry, native) in entries.iter_mut().zip(native) {
+            entry.found = if native.fd < 0 { libc::POLLNVAL } else { native.revents };
+        }
     }
     result
 }

@@ -67,6 +67,10 @@ pub(super) fn addresses(
     hints: Option<addrinfo>,
 ) -> Result<List, c_int> {
     let number = hints.is_some_and(|hints| hints.ai_flags & libc::AI_NUMERICHOST != 0);
+    let (kind, protocol) = hints.map_or((0, 0), |hints| (hints.ai_socktype, hints.ai_protocol));
+    // The C library refuses a protocol that is none of the type's, Windows passes it on.
+    let is_refused = kind != 0 || !matches!(protocol, libc::IPPROTO_TCP | libc::IPPROTO_UDP);
+    let hints = hints.map(|hints| addrinfo { ai_protocol: if is_refused { 0 } else { protocol }, ..hints });
     let (node, service) = (node.c_str(), service.as_ptr().cast());
     let found = match node {
         // SAFETY: `service` is NULL or terminated, by the promise of its type.
@@ -76,7 +80,6 @@ pub(super) fn addresses(
         // SAFETY: `service` is NULL or terminated, by the promise of its type.
         _ => unsafe { List::look_up(node, service, hints.as_ref()) },
     };
-    let (kind, protocol) = hints.map_or((0, 0), |hints| (hints.ai_socktype, hints.ai_protocol));
     found.map(|mut list| {
         list.unify(kind, protocol);
         list

@@ -65,10 +65,14 @@ fn in_one_call(fd: RawFd, pieces: &[Piece]) -> &[Piece] {
     if cut { first } else { pieces }
 }
 
-/// The return value of functions that return a number of bytes.
+/// The return value of functions that return a number of bytes. Success leaves no error: programs look for one without looking at the
+/// result.
 fn told(result: Outcome<usize>) -> isize {
     match result {
-        Ok(count) => count as isize,
+        Ok(count) => {
+            set_last_error(ERROR_SUCCESS);
+            count as isize
+        }
         Err((errno, code)) => {
             failed(errno, code);
             SOCKET_ERROR as isize
@@ -223,7 +227,7 @@ pub extern "C" fn ndw_WSAGetOverlappedResult(
 ) -> i32 {
     let result = || {
         let overlapped = overlapped.ok_or(WSAEFAULT)?;
-        let (bytes, flags) = (bytes.required(WSAEFAULT)?, flags.required(WSAEFAULT)?);
+        let bytes = bytes.required(WSAEFAULT)?;
         let socket = table::get(descriptor(socket)?)?;
         let mut status = overlapped.internal.load(Ordering::Acquire) as i32;
         if status == STATUS_PENDING {

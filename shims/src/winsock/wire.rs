@@ -212,9 +212,35 @@ pub(super) fn receive(
         unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, flags) as isize }
     };
     let count = retry_in_time(fd, libc::SO_RCVTIMEO, call)?;
+    if !ancillary.control.is_null() {
+        let length = header.msg_controllen.min(ancillary.control_length);
+        // SAFETY: so many bytes of control data were written, by the promise of `Ancillary::of`.
+        widen_type_of_service(unsafe { std::slice::from_raw_parts_mut(ancillary.control, length) });
+    }
     let (name_length, control_length) = (header.msg_namelen, header.msg_controllen);
     Ok(Received { count, flags: header.msg_flags, name_length, control_length })
 }
+
+/// The type of service in control data is an `INT` on Windows, one byte on Linux; the space for both is the same.
+fn widen_type_of_service(control: &mut [u8]) {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    let mut rest = control;
+    while rest.len() >= HEADER {
+        let [length, kind] = [0, 8].map(|at| u64::from_ne_bytes(rest[at..at + 8].try_into().unwrap()));
+        let length = (length as usize).max(HEADER);
+        let space = length.next_multiple_of(8).min(rest.len());
+        let is_byte = length == HEADER + 1 && kind == TYPE_OF_SERVICE;
+        let (this, others) = rest.split_at_mut(space);
+        if is_byte && space >= HEADER + 4 {
+            this[..8].copy_from_slice(&(HEADER + 4).to_ne_bytes());
+            this[HEADER + 1..HEADER + 4].fill(0);
+        }
+        rest = others;
+    }
+}
+
+/// Level and type of a `cmsghdr`.
+const TYPE_OF_SERVICE: u64 = libc::IPPROTO_IP as u64 | (libc::IP_TOS as u64) << 32;
 
 /// Receives from a stream into one piece, which costs the kernel less than a message of pieces.
 pub(super) fn receive_piece(fd: RawFd, Piece(piece): &Piece, flags: c_int) -> Result<usize, c_int> {
@@ -225,8 +251,22 @@ pub(super) fn receive_piece(fd: RawFd, Piece(piece): &Piece, flags: c_int) -> Re
     })
 }
 
-/// Sends.
+/// Sends. That an earlier datagram found nobody is no failure of this one, as it is for Linux.
 pub(super) fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Result<usize, c_int> {
+    let is_datagram = || system::int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_DGRAM);
+    for _ in 0..REFUSALS {
+        match send_once(fd, pieces, flags, ancillary) {
+            Err(libc::ECONNREFUSED) if is_datagram() => {}
+            sent => return sent,
+        }
+    }
+    send_once(fd, pieces, flags, ancillary)
+}
+
+/// How many refusals of earlier datagrams a send passes over: each takes one from the socket, while other threads may cause some.
+const REFUSALS: u32 = 16;
+
+fn send_once(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Result<usize, c_int> {
     let flags = flags | libc::MSG_NOSIGNAL;
     if let ([Piece(piece)], true) = (pieces, ancillary.control.is_null()) {
         let (name, length) = (ancillary.name, ancillary.name_length);

@@ -64,6 +64,12 @@ pub(in crate::winsock) const CONNECTED_ITSELF: u32 = 256;
 /// A socket for datagrams that had no local address when that was last looked at.
 pub(in crate::winsock) const UNBOUND: u32 = 512;
 
+/// `SO_RCVBUF` is zero.
+pub(in crate::winsock) const NO_RECEIVE_BUFFER: u32 = 1024;
+
+/// `SO_SNDBUF` is zero.
+pub(in crate::winsock) const NO_SEND_BUFFER: u32 = 2048;
+
 /// The kernel's longest tick, in milliseconds.
 const LONGEST_TICK: u32 = 10;
 
