@@ -6,6 +6,7 @@
 use crate::arguments::{Out, Text};
 use crate::boundary::guard_bool;
 use crate::error::*;
+use crate::process::is_privileged;
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
@@ -98,6 +99,17 @@ fn candidates(name: &str) -> Vec<String> {
     std::iter::once(path.clone()).chain(linux).collect()
 }
 
+/// Where to look for a module that is not loaded: a base name in the program's folder first, as on Windows.
+fn places(name: &str) -> Vec<String> {
+    let names = candidates(name);
+    // Who runs a privileged program may have linked it into a folder of his.
+    let is_base = names.iter().all(|name| !name.contains('/')) && !is_privileged();
+    let program = is_base.then(std::env::current_exe).and_then(Result::ok);
+    let folder = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
+    let beside = folder.map(|folder| names.iter().map(move |name| format!("{folder}/{name}")));
+    beside.into_iter().flatten().chain(names.iter().cloned()).collect()
+}
+
 /// Finds a module and opens it once more.
 fn find(name: &str, flags: c_int) -> Option<Module> {
     if is_system_module(name) || runtime_path().as_deref() == Some(name) {
@@ -112,7 +124,7 @@ fn find(name: &str, flags: c_int) -> Option<Module> {
         .iter()
         .find_map(|name| open(Some(name), loaded))
         .or_else(|| open(Some(&loaded_as(name, &loaded_paths())?), loaded))
-        .or_else(|| candidates(name).iter().find_map(|name| open(Some(name), flags)))
+        .or_else(|| places(name).iter().find_map(|name| open(Some(name), flags)))
 }
 
 /// The path of the first of these modules that a name without a folder means: base names are compared without case, in the
@@ -154,7 +166,7 @@ fn load(name: Option<String>, flags: u32) -> Result<Module, u32> {
         return Err(ERROR_NOT_SUPPORTED);
     }
     let module = find(&name, 0).ok_or_else(|| {
-        let exists = candidates(&name).iter().any(|name| name.contains('/') && Path::new(name).is_file());
+        let exists = places(&name).iter().any(|name| name.contains('/') && Path::new(name).is_file());
         if exists { ERROR_BAD_EXE_FORMAT } else { ERROR_MOD_NOT_FOUND }
     })?;
     *modules().entry(module as usize).or_default() += 1;

@@ -68,6 +68,20 @@ fn windows_names_lead_to_linux_libraries() {
 }
 
 #[test]
+fn a_library_beside_the_program_is_found_by_its_base_name() {
+    let _other = Library::load("libresolv.so.2").unwrap();
+    let any = loaded_paths().into_iter().find(|path| path.contains("/libresolv.")).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let beside = program.with_file_name(format!("libbeside{}.so", std::process::id()));
+    let name = format!("Beside{}.dll", std::process::id()).to_lowercase();
+    assert!(Library::load(&name).is_err());
+    std::fs::copy(any, &beside).unwrap();
+    let found = Library::load(&name);
+    std::fs::remove_file(beside).unwrap();
+    assert!(found.is_ok_and(|library| library.function(c"__b64_ntop").is_some()));
+}
+
+#[test]
 fn a_loaded_module_is_meant_by_its_base_name_without_case() {
     let paths =
         ["linux-vdso.so.1", "/a/libOne.so", "/b/one.so", "/b/Two.dll", "/c/three.so.1"].map(String::from);
