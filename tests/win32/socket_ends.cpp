@@ -21,6 +21,19 @@ static void take(SOCKET socket, size_t size)
     CHECK(recv(socket, room.data(), 1, 0) == 0);
 }
 
+static void each_direction_ends_by_a_call_of_its_own()
+{
+    Pair pair;
+    char byte = 'x';
+    WSABUF data = {1, &byte};
+    FAILS(WSASendDisconnect(pair.near_end, &data), WSAENOPROTOOPT);
+    FAILS(WSASendDisconnect(INVALID_SOCKET, nullptr), WSAENOTSOCK);
+    CHECK(WSASendDisconnect(pair.near_end, nullptr) == 0 && recv(pair.far_end, &byte, 1, 0) == 0);
+    FAILS(send(pair.near_end, &byte, 1, 0), WSAESHUTDOWN);
+    CHECK(WSARecvDisconnect(pair.near_end, nullptr) == 0);
+    FAILS(recv(pair.near_end, &byte, 1, 0), WSAESHUTDOWN);
+}
+
 static bool is_pending(const OVERLAPPED& request) { return !HasOverlappedIoCompleted(&request); }
 
 static void output_ends_after_the_sends_that_pend()
@@ -245,6 +258,7 @@ static void closing_a_listener_ends_its_accept()
 int main()
 {
     return run({
+        each_direction_ends_by_a_call_of_its_own,
         output_ends_after_the_sends_that_pend,
         output_ends_when_the_sends_before_are_cancelled,
         an_overlapped_call_on_what_is_shut_says_so,

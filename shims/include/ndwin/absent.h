@@ -117,8 +117,6 @@ NDW_ABSENT(unsigned, GetExtendedTcpTable)
 NDW_ABSENT(unsigned, GetIfEntry)
 NDW_ABSENT_TEXT(int, WSAConnectByName)
 NDW_ABSENT(int, WSAConnectByList)
-NDW_ABSENT(int, WSARecvDisconnect)
-NDW_ABSENT(int, WSASendDisconnect)
 /* The registry. */
 NDW_ABSENT_TEXT(int, RegOpenKeyEx)
 NDW_ABSENT_TEXT(int, RegCreateKeyEx)

@@ -357,6 +357,17 @@ NDW_INLINE auto WSAPoll(Entry *entries, ULONG count, INT timeout) -> decltype(nd
 #define WSAPoll(entries, count, timeout) \
     _Generic((entries), struct pollfd *: ndw_WSAPollNative, default: WSAPoll)(entries, count, timeout)
 #endif
+/* TCP has no data to go with the end. */
+NDW_INLINE int ndw_end(SOCKET socket, int how, const WSABUF *data)
+{
+    if (data != NULL && data->len != 0) {
+        WSASetLastError(WSAENOPROTOOPT);
+        return SOCKET_ERROR;
+    }
+    return shutdown((int)socket, how);
+}
+NDW_INLINE int WSASendDisconnect(SOCKET socket, LPWSABUF data) { return ndw_end(socket, SD_SEND, data); }
+NDW_INLINE int WSARecvDisconnect(SOCKET socket, LPWSABUF data) { return ndw_end(socket, SD_RECEIVE, data); }
 NDW_API(int, WSAEventSelect, (SOCKET socket, WSAEVENT event, LONG events));
 NDW_API(int, WSAEnumNetworkEvents, (SOCKET socket, WSAEVENT event, LPWSANETWORKEVENTS events));
 EXTERN_C WSAEVENT WSACreateEvent(void) __asm__("ndw_WSACreateEvent");
