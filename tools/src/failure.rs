@@ -29,6 +29,9 @@ pub fn advice(status: Status) -> Option<&'static str> {
         Status::ACCESS_DENIED | Status::ACCESS_VIOLATION => {
             "something is not permitted: `nd doctor` looks at /dev/infiniband"
         }
+        Status::INVALID_PARAMETER => {
+            "an argument, or one of the variables of `nd env`, has a value that means nothing here: `nd doctor` looks at the variables"
+        }
         Status::DEVICE_REMOVED => "the device is gone: `nd doctor`",
         Status::BUFFER_OVERFLOW => "a message is longer than the adapter takes: `nd info` has the limits",
         Status::CANCELED | Status::CONNECTION_ABORTED => {

@@ -124,7 +124,7 @@ fn without_a_device_info_and_doctor_fail_and_say_what_to_do() {
         .code(1)
         .stdout(contains("there is no RDMA device"));
     let wrong = nd(&["doctor"]).env("NDCOMPAT_EMULATOR", "foo").assert().code(1);
-    wrong.stdout(contains("NDCOMPAT_EMULATOR=foo means nothing").and(contains("auto, on, off")));
+    wrong.stdout(contains("NDCOMPAT_EMULATOR=foo means nothing").and(contains("auto, on or off")));
     let ping = nd(&["ping", "127.0.0.1"]).env("NDCOMPAT_EMULATOR", "off").assert().code(1);
     ping.stderr(contains("finding an adapter that leads to 127.0.0.1").and(contains("ND_INVALID_ADDRESS")));
 }

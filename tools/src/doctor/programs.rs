@@ -119,19 +119,31 @@ fn may_use(path: &Path) -> bool {
 
 /// Checks the variables that the library refuses to work with.
 pub(super) fn variables(findings: &mut Findings, value: impl Fn(&str) -> Option<String>) {
-    for (name, allowed) in [
-        ("NDCOMPAT_EMULATOR", &["auto", "on", "off"][..]),
-        ("NDCOMPAT_MEMORY_WINDOWS", &["emulated", "1", "2"]),
-    ] {
+    type Variable = (&'static str, &'static str, fn(&str) -> bool);
+    let variables: [Variable; 3] = [
+        ("NDCOMPAT_EMULATOR", "auto, on or off", |value| ["auto", "on", "off"].contains(&value)),
+        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "a number of milliseconds up to 60000", |value| {
+            value.parse().is_ok_and(|millis: u32| millis <= 60_000)
+        }),
+        ("NDCOMPAT_MEMORY_WINDOWS", "emulated, 1 or 2", |value| ["emulated", "1", "2"].contains(&value)),
+    ];
+    for (name, allowed, is_valid) in variables {
         let Some(value) = value(name).filter(|value| !value.is_empty()) else { continue };
-        if !allowed.contains(&value.as_str()) {
+        if is_valid(&value) {
+            findings.ok(format!("{name}={value}"));
+        } else {
             findings.error(
                 format!("{name}={value} means nothing, so no adapter can be opened"),
-                format!("unset {name}, or set it to one of: {}", allowed.join(", ")),
+                format!("unset {name}, or set it to {allowed}"),
             );
-        } else {
-            findings.ok(format!("{name}={value}"));
         }
+    }
+    let gone = value("NDCOMPAT_EMULATOR_GONE").filter(|file| Path::new(file).exists());
+    if let Some(file) = gone {
+        findings.error(
+            format!("NDCOMPAT_EMULATOR_GONE={file} exists, so the emulator's device is gone"),
+            "remove the file, or unset NDCOMPAT_EMULATOR_GONE",
+        );
     }
 }
 

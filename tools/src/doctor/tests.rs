@@ -157,7 +157,11 @@ fn limits_and_variables_are_looked_at() {
     programs::variables(&mut findings, |name| (name == "NDCOMPAT_EMULATOR").then(|| "on".into()));
     assert!(findings.0.iter().all(|finding| finding.level == Level::Ok));
     programs::variables(&mut findings, |name| (name == "NDCOMPAT_EMULATOR").then(|| "foo".into()));
-    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR=foo", "auto, on, off"));
+    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR=foo", "auto, on or off"));
+    programs::variables(&mut findings, |name| name.ends_with("_RNR_TIMEOUT").then(|| "1e3".into()));
+    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_RNR_TIMEOUT=1e3", "milliseconds"));
+    programs::variables(&mut findings, |name| name.ends_with("_GONE").then(|| "/".into()));
+    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_GONE=/", "remove the file"));
 }
 
 #[test]
