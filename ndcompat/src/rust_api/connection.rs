@@ -209,15 +209,39 @@ impl Acceptor {
         self.listener.local_address().map(SocketAddr::from)
     }
 
-    /// Waits for the next connection request.
+    /// Waits for the next connection request. A peer that comes when the future has been dropped, or just before, waits for the
+    /// next one.
     ///
     /// # Errors
     /// `ND_DEVICE_REMOVED` once the device is gone; `ND_INSUFFICIENT_RESOURCES`.
     pub async fn request(&self) -> Result<Incoming> {
         let connector = self.session.adapter().create_connector(self.session.file())?;
-        self.listener.begin_connection_request(&connector)?.await?;
+        let operation = self.listener.begin_connection_request(&connector)?;
+        let mut pending = PendingRequest { listener: &self.listener, connector, operation, ended: false };
+        let result = (&mut pending.operation).await;
+        pending.ended = true;
+        result?;
+        let connector = pending.connector.clone();
         let private_data = connector.private_data()?;
         Ok(Incoming { connector, private_data })
+    }
+}
+
+/// An [`Acceptor::request`] under way. Dropping it withdraws the request, which would take a peer from the next one.
+struct PendingRequest<'a> {
+    listener: &'a Listener,
+    connector: Arc<Connector>,
+    operation: Operation,
+    ended: bool,
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // First, as a task that gives up is not woken for that.
+            self.operation.forget_task();
+            self.listener.abandon(&self.connector);
+        }
     }
 }
 

@@ -91,6 +91,13 @@ impl Operation {
         Status(unsafe { result(&self.file, self.ov.as_ptr(), true) }).ok()
     }
 
+    /// The task that was to be woken is not woken any more.
+    pub(crate) fn forget_task(&mut self) {
+        if std::mem::take(&mut self.awaited) {
+            io::forget_tasks(self.ov.as_ptr());
+        }
+    }
+
     /// As [`wait`](Self::wait), but for no longer than `limit`.
     ///
     /// # Errors
@@ -125,9 +132,7 @@ impl fmt::Debug for Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        if self.awaited {
-            io::forget_tasks(self.ov.as_ptr());
-        }
+        self.forget_task();
         if self.status() != Status::PENDING {
             // SAFETY: it was a box, and the request has completed.
             drop(unsafe { Box::from_raw(self.ov.as_ptr()) });

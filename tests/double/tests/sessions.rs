@@ -323,6 +323,54 @@ fn a_task_is_woken_though_no_thread_waits() {
 }
 
 #[test]
+fn a_request_for_a_peer_that_is_given_up_takes_none() {
+    let _turn = turn();
+    let session = session();
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    for _ in 0..5 {
+        assert!(session.wait_for(Duration::ZERO, acceptor.request()).is_none());
+    }
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = session.queue_pair().build().unwrap();
+            session.wait(session.connect(pair, address, Offer::default()))
+        });
+        // A peer that came to a request is still there for the next one when that request is dropped before it is polled again.
+        {
+            let mut given_up = std::pin::pin!(acceptor.request());
+            let count = Arc::new(Count::default());
+            let waker = Waker::from(count.clone());
+            if given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                while count.0.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let pair = session.queue_pair().build().unwrap();
+        let _server = session.wait(request.accept(pair, Offer::default())).unwrap();
+        connecting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn requests_for_a_peer_that_are_given_up_leave_nothing() {
+    let _turn = turn();
+    let session = session();
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let give_up = |times| {
+        for _ in 0..times {
+            assert!(session.wait_for(Duration::ZERO, acceptor.request()).is_none());
+        }
+    };
+    give_up(10);
+    let before = heap();
+    give_up(1000);
+    assert!(heap() - before < 100_000, "{} bytes more", heap() - before);
+}
+
+#[test]
 fn a_poll_loop_hears_of_completions_by_a_descriptor() {
     let _turn = turn();
     let session = session();
