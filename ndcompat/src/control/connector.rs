@@ -376,6 +376,11 @@ impl Connector {
         let (terms, endpoint) = (std::mem::take(&mut state.terms), state.endpoint.take()?);
         Some(Incoming { id, terms, endpoint })
     }
+
+    /// Cancels the receives at the end of the connection even while a `NotifyDisconnect` is pending, unlike the SPI.
+    pub(crate) fn always_flush(&self) {
+        self.lock().always_flushes = true;
+    }
 }
 
 impl Removable for Connector {

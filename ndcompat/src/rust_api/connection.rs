@@ -102,8 +102,15 @@ impl Session {
 
     /// A connector at a local address.
     fn connector_at(&self, local: SocketAddr) -> Result<Arc<Connector>> {
-        let connector = self.adapter().create_connector(self.file())?;
+        let connector = self.new_connector()?;
         connector.bind(local.into())?;
+        Ok(connector)
+    }
+
+    /// A connector. A receive that is waited for must end with the connection: it has the memory, and often a thread.
+    fn new_connector(&self) -> Result<Arc<Connector>> {
+        let connector = self.adapter().create_connector(self.file())?;
+        connector.always_flush();
         Ok(connector)
     }
 
@@ -215,7 +222,7 @@ impl Acceptor {
     /// # Errors
     /// `ND_DEVICE_REMOVED` once the device is gone; `ND_INSUFFICIENT_RESOURCES`.
     pub async fn request(&self) -> Result<Incoming> {
-        let connector = self.session.adapter().create_connector(self.session.file())?;
+        let connector = self.session.new_connector()?;
         let operation = self.listener.begin_connection_request(&connector)?;
         let mut pending = PendingRequest { listener: &self.listener, connector, operation, ended: false };
         let result = (&mut pending.operation).await;
@@ -349,7 +356,7 @@ impl Connection {
         self.connector.local_address().map(SocketAddr::from)
     }
 
-    /// Completes when the peer has ended the connection.
+    /// Completes when the peer has ended the connection. Receives end then with `ND_CANCELED`, whether or not this is waited for.
     ///
     /// # Errors
     /// `ND_CONNECTION_INVALID` or `ND_CONNECTION_ABORTED` if it has ended already.

@@ -1,6 +1,6 @@
-//! Sessions of the Rust API: requests for a peer that are given up.
+//! Sessions of the Rust API: requests for a peer that are given up, receives at the end of a connection.
 
-use ndcompat::{Offer, Session};
+use ndcompat::{Connection, Offer, Pair, Session, Status};
 use std::time::Duration;
 
 /// The time limit.
@@ -8,6 +8,24 @@ const SOON: Duration = Duration::from_secs(60);
 
 fn session() -> Session {
     Session::new(&support::adapter()).unwrap()
+}
+
+/// Two ends of a connection. `first` posts on the second before it is connected.
+fn connected(session: &Session, first: impl FnOnce(&Pair)) -> (Connection, Connection) {
+    let own = support::address().into();
+    let acceptor = session.listen(own).unwrap();
+    let address = acceptor.local_address().unwrap();
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = session.queue_pair().build().unwrap();
+            session.wait(session.connect_from(own, pair, address, Offer::default())).unwrap()
+        });
+        let pair = session.queue_pair().build().unwrap();
+        first(&pair);
+        let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let accepted = session.wait(request.accept(pair, Offer::default())).unwrap();
+        (connecting.join().unwrap(), accepted)
+    })
 }
 
 #[test]
@@ -34,4 +52,24 @@ fn a_peer_is_served_by_the_request_that_still_waits() {
         let _accepted = server.wait(request.accept(pair, Offer::default())).unwrap();
         connecting.join().unwrap().unwrap();
     });
+}
+
+#[test]
+fn receives_end_with_the_connection_though_its_end_is_waited_for() {
+    let session = session();
+    for kind in ["none", "held", "dropped", "completed"] {
+        let mut receiving = None;
+        let buffer = session.buffer(8).unwrap();
+        let (client, server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+        let mut gone = (kind != "none").then(|| server.disconnected().unwrap());
+        if kind == "dropped" {
+            gone = None;
+        }
+        session.wait(client.disconnect()).unwrap();
+        if kind == "completed" {
+            gone.take().unwrap().wait().unwrap();
+        }
+        let Ok((_, result)) = receiving.unwrap().wait_for(SOON) else { panic!("{kind}: it does not end") };
+        assert_eq!(result.err(), Some(Status::CANCELED), "{kind}");
+    }
 }

@@ -371,6 +371,28 @@ fn requests_for_a_peer_that_are_given_up_leave_nothing() {
 }
 
 #[test]
+fn receives_end_with_the_connection_though_its_end_is_waited_for() {
+    let _turn = turn();
+    let session = session();
+    for kind in ["held", "dropped", "completed"] {
+        let mut receiving = None;
+        let buffer = session.buffer(8).unwrap();
+        let (client, server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+        let mut gone = Some(server.disconnected().unwrap());
+        if kind == "dropped" {
+            gone = None;
+        }
+        session.wait(client.disconnect()).unwrap();
+        if kind == "completed" {
+            gone.take().unwrap().wait().unwrap();
+        }
+        let Ok((_, result)) = receiving.unwrap().wait_for(SOON) else { panic!("{kind}: it does not end") };
+        assert_eq!(result.err(), Some(Status::CANCELED), "{kind}");
+        drop((gone, server));
+    }
+}
+
+#[test]
 fn a_poll_loop_hears_of_completions_by_a_descriptor() {
     let _turn = turn();
     let session = session();
