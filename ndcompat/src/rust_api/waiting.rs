@@ -53,7 +53,8 @@ pub(crate) fn wait<F: Future>(file: &Arc<File>, limit: Option<Duration>, future:
 pub(crate) fn spin<F: Future>(limit: Option<Duration>, future: F) -> Option<F::Output> {
     /// How many polls go between two looks at the clock.
     const ROUNDS: u32 = 256;
-    let deadline = limit.map(|limit| Instant::now() + limit);
+    // A limit beyond what the clock can count is none.
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let mut context = Context::from_waker(Waker::noop());
     let mut future = pin!(future);
     loop {

@@ -1,5 +1,6 @@
-//! Sessions of the Rust API: requests for a peer that are given up, receives at the end of a connection.
+//! Sessions of the Rust API: requests for a peer that are given up, receives at the end of a connection, memory that there is not.
 
+use ndcompat::types::RegionFlags;
 use ndcompat::{Connection, Offer, Pair, Session, Status};
 use std::time::Duration;
 
@@ -71,5 +72,17 @@ fn receives_end_with_the_connection_though_its_end_is_waited_for() {
         }
         let Ok((_, result)) = receiving.unwrap().wait_for(SOON) else { panic!("{kind}: it does not end") };
         assert_eq!(result.err(), Some(Status::CANCELED), "{kind}");
+    }
+}
+
+#[test]
+fn memory_that_there_is_not_is_an_error() {
+    let session = session();
+    let most = session.adapter().info().unwrap().max_registration_size;
+    // The second is all that a process can address.
+    for (length, status) in [(usize::MAX, Status::INVALID_PARAMETER), (1 << 47, Status::NO_MEMORY)] {
+        let status = if length > most { Status::INVALID_PARAMETER } else { status };
+        assert_eq!(session.buffer(length).err(), Some(status), "{length}");
+        assert_eq!(session.shared_memory(length, RegionFlags::empty()).err(), Some(status), "{length}");
     }
 }

@@ -323,6 +323,37 @@ fn a_task_is_woken_though_no_thread_waits() {
 }
 
 #[test]
+fn memory_that_cannot_be_registered_is_an_error() {
+    let _turn = turn();
+    let session = session();
+    let most = session.adapter().info().unwrap().max_registration_size;
+    for (length, status) in [
+        (0, Status::INVALID_BUFFER_SIZE),
+        (usize::MAX, Status::INVALID_PARAMETER),
+        (most + 1, Status::INVALID_PARAMETER),
+    ] {
+        assert_eq!(session.buffer(length).err(), Some(status), "{length}");
+        assert_eq!(session.shared_memory(length, RegionFlags::empty()).err(), Some(status), "{length}");
+    }
+}
+
+#[test]
+#[should_panic = "beyond all memory"]
+fn no_part_ends_after_the_last_address() {
+    let _turn = turn();
+    drop(session().buffer(8).unwrap().part(..=usize::MAX));
+}
+
+#[test]
+fn a_limit_may_be_beyond_what_the_clock_counts() {
+    let _turn = turn();
+    let session = session();
+    let ready = || std::future::ready(7);
+    assert_eq!(session.spin_for(Duration::MAX, ready()), Some(7));
+    assert_eq!(session.wait_for(Duration::MAX, ready()), Some(7));
+}
+
+#[test]
 fn a_request_for_a_peer_that_is_given_up_takes_none() {
     let _turn = turn();
     let session = session();
