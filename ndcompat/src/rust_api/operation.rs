@@ -7,7 +7,7 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::queue_pair::QueuePair;
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::memory::memory_region::MemoryRegion;
-use crate::rust_api::waiting::is_wanted;
+use crate::rust_api::waiting::{self, is_wanted};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RegionFlags};
 use crate::verbs::SockAddr;
@@ -117,7 +117,7 @@ impl Future for Operation {
         if status == Status::PENDING && is_wanted(context.waker()) {
             self.awaited = true;
             self.file.expect_poll_loop();
-            io::wake_when_complete(self.ov.as_ptr(), context.waker());
+            io::wake_when_complete(self.ov.as_ptr(), &waiting::caught(context.waker()));
             status = self.status();
         }
         if status == Status::PENDING { Poll::Pending } else { Poll::Ready(status.ok()) }

@@ -5,6 +5,7 @@ use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
 use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -320,6 +321,50 @@ fn a_task_is_woken_though_no_thread_waits() {
         std::thread::yield_now();
     }
     assert!(matches!(receiving.as_mut().poll(&mut context), Poll::Ready((_, Ok(_)))));
+}
+
+/// A waker that panics.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics, as the test wants it");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_no_other_task_from_being_woken() {
+    let _turn = turn();
+    let session = session();
+    let (panics, count) = (Waker::from(Arc::new(Panics)), Arc::new(Count::default()));
+    let waker = Waker::from(count.clone());
+    let woken = |times| {
+        while count.0.load(Ordering::SeqCst) < times {
+            std::thread::yield_now();
+        }
+    };
+    // Transfers: their wakers are called by the session. The second round shows that the library's thread is still there.
+    let mut receiving = Vec::new();
+    let buffers: Vec<_> = (0..4).map(|_| session.buffer(8).unwrap()).collect();
+    let (client, server) = connected(&session, |pair| {
+        receiving.extend(buffers.into_iter().map(|buffer| pair.receive(buffer)));
+    });
+    for round in [1, 2] {
+        let (mut first, mut second) = (receiving.remove(0), receiving.remove(0));
+        assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&panics)).is_pending());
+        assert!(Pin::new(&mut second).poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(client.send(session.buffer(1).unwrap()));
+        drop(client.send(session.buffer(1).unwrap()));
+        woken(round);
+        assert!(first.is_done() && second.is_done());
+    }
+    // Other operations: theirs are called as the request completes.
+    let (mut first, mut second) = (server.disconnected().unwrap(), server.disconnected().unwrap());
+    assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&panics)).is_pending());
+    assert!(Pin::new(&mut second).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(client);
+    woken(3);
+    assert_eq!((first.status(), second.status()), (Status::SUCCESS, Status::SUCCESS));
 }
 
 #[test]
