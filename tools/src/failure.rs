@@ -1,7 +1,7 @@
 //! Error messages: what was tried, the name of the status, advice.
 
 use crate::errno;
-use crate::output;
+use crate::output::{self, plain};
 use ndcompat::{ConnectError, Status};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -113,7 +113,8 @@ pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
     if json {
         out!("{}", as_json(error, hint));
     }
-    eprintln!("nd: {error:#}");
+    // It may be what a peer says.
+    eprintln!("nd: {}", plain(&format!("{error:#}")));
     match (call, errno.map(errno::shown)) {
         (Some(call), Some(errno)) => eprintln!("    beneath: {call}: {errno}"),
         (Some(call), None) => eprintln!("    beneath: {call}"),
