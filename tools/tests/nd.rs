@@ -432,3 +432,8 @@ fn output_that_cannot_be_written_is_a_failure() {
         assert!(said.contains("writing the output: "), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn a_server_of_no_connections_is_refused() {
+    nd(&["serve", "--connections", "0"]).assert().code(2).stderr(contains("--connections"));
+}
