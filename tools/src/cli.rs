@@ -72,7 +72,7 @@ pub struct Serve {
     #[arg(long, requires = "receive")]
     pub overwrite: bool,
     /// Exits after this many connections
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: Option<u64>,
 }
 

@@ -1,6 +1,7 @@
 //! Error messages: what was tried, the name of the status, advice.
 
 use crate::errno;
+use crate::output::{self, plain};
 use ndcompat::{ConnectError, Status};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -100,8 +101,12 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
             })
         );
     }
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::from(2);
+    }
+    output::check(error.print());
+    if output::is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Reports an error on the standard error, and with `json` on the standard output as well.
@@ -111,7 +116,8 @@ pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
     if json {
         out!("{}", as_json(error, hint));
     }
-    eprintln!("nd: {error:#}");
+    // It may be what a peer says.
+    eprintln!("nd: {}", plain(&format!("{error:#}")));
     match (call, errno.map(errno::shown)) {
         (Some(call), Some(errno)) => eprintln!("    beneath: {call}: {errno}"),
         (Some(call), None) => eprintln!("    beneath: {call}"),

@@ -2,12 +2,11 @@
 //!
 //! It uses the library's public Rust API only. The protocol between two machines is in `protocol`.
 
-/// Prints a line. A closed pipe is no error.
+/// Prints a line.
 macro_rules! out {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::output::line(format_args!($($text)*))
+    };
 }
 
 mod arriving;
@@ -21,6 +20,7 @@ mod generate;
 mod info;
 mod measure;
 mod messages;
+mod output;
 mod peer;
 mod perf;
 mod ping;
@@ -51,14 +51,11 @@ fn main() -> ExitCode {
         Command::Copy(copy) => copy::run(&copy, json),
         Command::Generate { folder } => generate::run(&folder).map(|()| true),
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            failure::report(&error, json, hint.as_deref());
-            ExitCode::FAILURE
-        }
-    }
+    let all_is_well = outcome.unwrap_or_else(|error| {
+        failure::report(&error, json, hint.as_deref());
+        false
+    });
+    if output::is_whole() && all_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// What to say if the command fails: that an address may have been meant otherwise.

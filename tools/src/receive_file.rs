@@ -2,6 +2,7 @@
 
 use crate::arriving::Arriving;
 use crate::messages::{Receives, Waiting, ended, say};
+use crate::output::plain;
 use crate::protocol::Request;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
 use anyhow::{Context, Result, bail, ensure};
@@ -94,7 +95,7 @@ fn take(
                 if files.json {
                     out!("{}", json!({ "received": name, "bytes": bytes, "from": from }));
                 } else {
-                    out!("{name}: {bytes} bytes from {from}");
+                    out!("{}: {bytes} bytes from {from}", plain(name));
                 }
                 say(waiting.session, connection, &[WHOLE])?;
                 let gone = connection.disconnected();

@@ -3,6 +3,7 @@
 use crate::cli::{self, PORT, Peer};
 use crate::failure;
 use crate::messages::{Receives, Waiting, ended, receive_all};
+use crate::output::plain;
 use crate::peer::{self, Ends};
 use crate::protocol::file::LONGEST_MESSAGE;
 use crate::protocol::{Answer, CREDIT, Purpose, RECEIVES, Request};
@@ -63,7 +64,7 @@ pub fn start(address: SocketAddr) -> Result<SocketAddr> {
     thread::Builder::new().name("nd-serve".into()).spawn(move || {
         while let Ok(incoming) = session.wait(acceptor.request()) {
             if let Err(error) = serve_in_thread(address, incoming, &Files::default()) {
-                eprintln!("nd serve: {error:#}");
+                eprintln!("nd serve: {}", plain(&format!("{error:#}")));
             }
         }
     })?;
@@ -87,7 +88,8 @@ fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<
     let work = move || {
         let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
         if let Err(error) = serve(incoming, &files) {
-            eprintln!("nd serve: {peer} at {at}: {error:#}");
+            // The name of a file, which the peer has chosen, may be in it.
+            eprintln!("nd serve: {peer} at {at}: {}", plain(&format!("{error:#}")));
             if files.json {
                 let mut failure = failure::as_json(&error, None);
                 failure["from"] = peer.into();

@@ -416,3 +416,24 @@ fn pages_and_completions_are_made_of_the_command_line() {
         assert!(std::fs::metadata(folder.path().join(file)).unwrap().len() > 100, "{file}");
     }
 }
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    for arguments in [&["info"][..], &["info", "--json"], &["--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
+            .args(arguments)
+            .env("NDCOMPAT_EMULATOR", "on")
+            .stdout(full)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("writing the output: "), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_server_of_no_connections_is_refused() {
+    nd(&["serve", "--connections", "0"]).assert().code(2).stderr(contains("--connections"));
+}

@@ -142,6 +142,8 @@ pub(crate) struct State {
     pub disconnecting: Option<Request>,
     /// The pending `NotifyDisconnect` requests, oldest first.
     pub notify: Requests,
+    /// Receives are flushed at the end of the connection even if a `NotifyDisconnect` is pending: see [`State::keeps_receives`].
+    pub always_flushes: bool,
     pub terms: Terms,
     /// What is beneath the last `Connect` that has failed.
     pub cause: Option<cause::Cause>,
@@ -226,6 +228,7 @@ impl State {
             establishing: None,
             disconnecting: None,
             notify: Requests::new(),
+            always_flushes: false,
             terms: Terms::default(),
             cause: None,
         }
@@ -247,12 +250,18 @@ impl State {
         deferred
     }
 
-    /// Ends the connection after the peer's disconnect. With a `NotifyDisconnect` pending, receives stay outstanding until
-    /// the program disconnects or flushes. Otherwise they are flushed, so that the program learns of the end by them.
+    /// Whether receives stay outstanding after the peer's disconnect until the program disconnects or flushes: while a
+    /// `NotifyDisconnect` is pending, unless the Rust API has asked for the opposite.
+    pub(crate) fn keeps_receives(&self) -> bool {
+        !self.notify.is_empty() && !self.always_flushes
+    }
+
+    /// Ends the connection after the peer's disconnect. Receives that need not stay are flushed, so that the program learns of
+    /// the end by them.
     pub(crate) fn peer_disconnected(&mut self) -> Deferred {
-        let is_awaited = !self.notify.is_empty();
+        let keeps_receives = self.keeps_receives();
         let mut deferred = self.close(End::Peer);
-        if is_awaited {
+        if keeps_receives {
             self.core = deferred.flush.take();
             deferred.shut_down = self.core.clone();
         }

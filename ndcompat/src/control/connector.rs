@@ -123,6 +123,14 @@ pub(crate) struct Incoming {
     pub endpoint: Arc<Endpoint>,
 }
 
+/// Why a connector does not take over a connection request.
+pub(crate) enum NotAdopted {
+    /// Its id cannot be moved: the peer has given up.
+    PeerGone,
+    /// Nobody waits for it any more: another connector may have it.
+    Abandoned(Incoming),
+}
+
 impl Adapter {
     /// Creates a connector whose requests run on `file` (`IND2Adapter::CreateConnector`).
     ///
@@ -328,15 +336,23 @@ impl Connector {
         self.cookie.numbered(state.ids)
     }
 
-    /// Takes over a connection request from the listener. Fails if its id cannot be moved to this connector's channel.
-    pub(crate) fn adopt(&self, incoming: Incoming, from: &Arc<ConnectionChannel>) -> Result<()> {
-        let Incoming { mut id, terms, endpoint } = incoming;
+    /// Takes over a connection request from the listener.
+    pub(crate) fn adopt(
+        &self,
+        incoming: Incoming,
+        from: &Arc<ConnectionChannel>,
+    ) -> std::result::Result<(), NotAdopted> {
         // The lock is held during the move: another thread may be about to handle an event of the id.
         let mut state = self.lock();
+        // The reservation was ended meanwhile, by `give_back`.
+        if state.phase == Phase::Idle {
+            return Err(NotAdopted::Abandoned(incoming));
+        }
+        let Incoming { mut id, terms, endpoint } = incoming;
         id.set_cookie(self.next_cookie(&mut state).0);
-        let channel = self.channel()?;
+        let channel = self.channel().map_err(|_| NotAdopted::PeerGone)?;
         if !Arc::ptr_eq(channel, from) {
-            id.migrate(channel.verbs())?;
+            id.migrate(channel.verbs()).map_err(|_| NotAdopted::PeerGone)?;
         }
         state.address.bound = id.local_addr();
         state.id = Some(Arc::new(id));
@@ -344,6 +360,26 @@ impl Connector {
         state.terms = terms;
         state.phase = Phase::Requested;
         Ok(())
+    }
+
+    /// Undoes [`adopt`](Self::adopt), for the listener with that cookie, on the same file. None if no peer has asked, or it has given up;
+    /// then no peer is adopted any more.
+    pub(crate) fn give_back(&self, listener: Cookie) -> Option<Incoming> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Awaiting | Phase::Requested) {
+            return None;
+        }
+        state.phase = Phase::Idle;
+        // Others have references to the id only once the program accepts or rejects.
+        let mut id = Arc::into_inner(state.id.take()?)?;
+        id.set_cookie(listener.0);
+        let (terms, endpoint) = (std::mem::take(&mut state.terms), state.endpoint.take()?);
+        Some(Incoming { id, terms, endpoint })
+    }
+
+    /// Cancels the receives at the end of the connection even while a `NotifyDisconnect` is pending, unlike the SPI.
+    pub(crate) fn always_flush(&self) {
+        self.lock().always_flushes = true;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Listeners: waiting for peers' connection requests.
 
 use crate::control::connection::ConnectionEvent;
-use crate::control::connector::{Connector, Incoming};
+use crate::control::connector::{Connector, Incoming, NotAdopted};
 use crate::control::endpoint::{self, Endpoint, ListenerAddress, OwnEndpoint};
 use crate::device::adapter::{Adapter, AdapterFile};
 use crate::device::connection_channel::{ConnectionChannel, ConnectionHandler, Cookie};
@@ -247,10 +247,42 @@ impl Listener {
             let Ok(channel) = self.channel() else { return };
             match connector.adopt(incoming, channel) {
                 Ok(()) => request.complete(Status::SUCCESS.0, 0),
-                // The peer is gone: try the next one.
-                Err(_) => self.add_waiting(|waiting| waiting.push_front((request, connector))),
+                Err(NotAdopted::PeerGone) => {
+                    self.add_waiting(|waiting| waiting.push_front((request, connector)))
+                }
+                Err(NotAdopted::Abandoned(incoming)) => {
+                    request.complete(Status::CANCELED.0, 0);
+                    self.queue_again(incoming);
+                }
             }
         }
+    }
+
+    /// Withdraws the pending `GetConnectionRequest` of `connector`, which completes with `ND_CANCELED`. If a peer has come to it already,
+    /// the next one gets that peer.
+    pub(crate) fn abandon(&self, connector: &Arc<Connector>) {
+        let withdrawn = {
+            let mut state = self.lock();
+            let at = state.waiting.iter().position(|(_, other)| Arc::ptr_eq(other, connector));
+            at.and_then(|at| state.waiting.remove(at))
+        };
+        if let Some((request, connector)) = withdrawn {
+            connector.unreserve();
+            request.complete(Status::CANCELED.0, 0);
+        } else if let Some(incoming) = connector.give_back(self.cookie) {
+            self.queue_again(incoming);
+            self.match_up();
+        }
+    }
+
+    /// Queues the request of a peer again, as the oldest. Rejects the peer if nobody would take it any more.
+    fn queue_again(&self, incoming: Incoming) {
+        let mut state = self.lock();
+        state.queued.push_front(incoming);
+        let over = !state.listening || self.adapter().is_known_gone();
+        let rejected = if over { std::mem::take(&mut state.queued) } else { VecDeque::new() };
+        drop(state);
+        drop(rejected);
     }
 
     /// Completes all pending requests with `ND_CANCELED`.

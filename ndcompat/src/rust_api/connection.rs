@@ -102,8 +102,15 @@ impl Session {
 
     /// A connector at a local address.
     fn connector_at(&self, local: SocketAddr) -> Result<Arc<Connector>> {
-        let connector = self.adapter().create_connector(self.file())?;
+        let connector = self.new_connector()?;
         connector.bind(local.into())?;
+        Ok(connector)
+    }
+
+    /// A connector. A receive that is waited for must end with the connection: it has the memory, and often a thread.
+    fn new_connector(&self) -> Result<Arc<Connector>> {
+        let connector = self.adapter().create_connector(self.file())?;
+        connector.always_flush();
         Ok(connector)
     }
 
@@ -209,15 +216,39 @@ impl Acceptor {
         self.listener.local_address().map(SocketAddr::from)
     }
 
-    /// Waits for the next connection request.
+    /// Waits for the next connection request. A peer that comes when the future has been dropped, or just before, waits for the
+    /// next one.
     ///
     /// # Errors
     /// `ND_DEVICE_REMOVED` once the device is gone; `ND_INSUFFICIENT_RESOURCES`.
     pub async fn request(&self) -> Result<Incoming> {
-        let connector = self.session.adapter().create_connector(self.session.file())?;
-        self.listener.begin_connection_request(&connector)?.await?;
+        let connector = self.session.new_connector()?;
+        let operation = self.listener.begin_connection_request(&connector)?;
+        let mut pending = PendingRequest { listener: &self.listener, connector, operation, ended: false };
+        let result = (&mut pending.operation).await;
+        pending.ended = true;
+        result?;
+        let connector = pending.connector.clone();
         let private_data = connector.private_data()?;
         Ok(Incoming { connector, private_data })
+    }
+}
+
+/// An [`Acceptor::request`] under way. Dropping it withdraws the request, which would take a peer from the next one.
+struct PendingRequest<'a> {
+    listener: &'a Listener,
+    connector: Arc<Connector>,
+    operation: Operation,
+    ended: bool,
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // First, as a task that gives up is not woken for that.
+            self.operation.forget_task();
+            self.listener.abandon(&self.connector);
+        }
     }
 }
 
@@ -325,7 +356,7 @@ impl Connection {
         self.connector.local_address().map(SocketAddr::from)
     }
 
-    /// Completes when the peer has ended the connection.
+    /// Completes when the peer has ended the connection. Receives end then with `ND_CANCELED`, whether or not this is waited for.
     ///
     /// # Errors
     /// `ND_CONNECTION_INVALID` or `ND_CONNECTION_ABORTED` if it has ended already.

@@ -5,7 +5,7 @@ use crate::data::queue_pair::QueuePair;
 use crate::device::adapter::Adapter;
 use crate::rust_api::memory::AnyMemory;
 use crate::rust_api::request_table::{Done, Queue, RequestTable};
-use crate::rust_api::waiting::is_wanted;
+use crate::rust_api::waiting::{is_wanted, wake_all};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
 use parking_lot::{Mutex, ReentrantMutex};
@@ -151,7 +151,7 @@ impl Dispatcher {
         taking.busy.set(false);
         drop(taking);
         // Outside the lock: an executor may call in again when it is woken, and deregistering memory takes time.
-        woken.into_iter().for_each(Waker::wake);
+        wake_all(woken);
         drop(dropped);
     }
 
@@ -182,7 +182,7 @@ impl Dispatcher {
             let _ = pair.flush();
         }
         let woken = self.requests.lock().fail(status);
-        woken.into_iter().for_each(Waker::wake);
+        wake_all(woken);
     }
 
     /// The memory and the result of a request if it has completed. Otherwise its waker is registered, unless that of

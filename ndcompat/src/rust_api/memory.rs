@@ -4,6 +4,7 @@ use crate::device::adapter::Adapter;
 use crate::memory::memory_region::MemoryRegion;
 use crate::status::{Result, Status};
 use crate::types::{RegionFlags, Sge};
+use std::alloc::{Layout, alloc_zeroed};
 use std::fmt;
 use std::ops::{Bound, Deref, DerefMut, Range, RangeBounds};
 use std::ptr::NonNull;
@@ -78,7 +79,7 @@ impl RemoteMemory {
 /// Bytes on the heap that are registered for as long as this lives. Only its owner has references to them.
 struct Registered {
     region: Arc<MemoryRegion>,
-    /// A leaked box, freed after deregistration.
+    /// A box of the global allocator's, freed after deregistration.
     bytes: NonNull<[u8]>,
 }
 
@@ -95,7 +96,11 @@ impl Registered {
         flags: RegionFlags,
     ) -> Result<Registered> {
         let region = adapter.create_memory_region(file)?;
-        let bytes = NonNull::from(Box::leak(vec![0; length].into_boxed_slice()));
+        // What cannot be registered is not allocated first: it may be more than there is.
+        if length > adapter.limits().info.max_registration_size {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let bytes = zeros(length)?;
         let registered = Registered { region, bytes };
         // SAFETY: the bytes outlive the region; there are no references to them.
         unsafe { registered.region.begin_register(bytes.cast().as_ptr(), length, flags) }?.wait()?;
@@ -111,6 +116,18 @@ impl Registered {
         let buffer = self.start().addr() as u64 + range.start as u64;
         Ok(Sge { buffer, length, token: self.region.local_token() })
     }
+}
+
+/// A box of so many bytes, as a pointer.
+fn zeros(length: usize) -> Result<NonNull<[u8]>> {
+    if length == 0 {
+        return Err(Status::INVALID_BUFFER_SIZE);
+    }
+    let layout = Layout::array::<u8>(length).map_err(|_| Status::INVALID_PARAMETER)?;
+    // Not by `Vec`, which ends the process if there is no memory.
+    // SAFETY: the layout has bytes.
+    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Status::NO_MEMORY)?;
+    Ok(NonNull::slice_from_raw_parts(start, length))
 }
 
 /// The length of an SGE, which has 32 bits.
@@ -361,13 +378,14 @@ pub trait Memory: Sized + Send + sealed::Sealed {
     /// # Panics
     /// If the range is not inside the memory.
     fn part(self, range: impl RangeBounds<usize>) -> Part<Self> {
+        let after = |at: &usize| at.checked_add(1).expect("beyond all memory");
         let start = match range.start_bound() {
             Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start + 1,
+            Bound::Excluded(start) => after(start),
             Bound::Unbounded => 0,
         };
         let end = match range.end_bound() {
-            Bound::Included(&end) => end + 1,
+            Bound::Included(end) => after(end),
             Bound::Excluded(&end) => end,
             Bound::Unbounded => self.length(),
         };

@@ -7,7 +7,7 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::queue_pair::QueuePair;
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::memory::memory_region::MemoryRegion;
-use crate::rust_api::waiting::is_wanted;
+use crate::rust_api::waiting::{self, is_wanted};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RegionFlags};
 use crate::verbs::SockAddr;
@@ -91,6 +91,13 @@ impl Operation {
         Status(unsafe { result(&self.file, self.ov.as_ptr(), true) }).ok()
     }
 
+    /// The task that was to be woken is not woken any more.
+    pub(crate) fn forget_task(&mut self) {
+        if std::mem::take(&mut self.awaited) {
+            io::forget_tasks(self.ov.as_ptr());
+        }
+    }
+
     /// As [`wait`](Self::wait), but for no longer than `limit`.
     ///
     /// # Errors
@@ -110,7 +117,7 @@ impl Future for Operation {
         if status == Status::PENDING && is_wanted(context.waker()) {
             self.awaited = true;
             self.file.expect_poll_loop();
-            io::wake_when_complete(self.ov.as_ptr(), context.waker());
+            io::wake_when_complete(self.ov.as_ptr(), &waiting::caught(context.waker()));
             status = self.status();
         }
         if status == Status::PENDING { Poll::Pending } else { Poll::Ready(status.ok()) }
@@ -125,9 +132,7 @@ impl fmt::Debug for Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        if self.awaited {
-            io::forget_tasks(self.ov.as_ptr());
-        }
+        self.forget_task();
         if self.status() != Status::PENDING {
             // SAFETY: it was a box, and the request has completed.
             drop(unsafe { Box::from_raw(self.ov.as_ptr()) });

@@ -137,8 +137,9 @@ impl Session {
     ///
     /// # Errors
     /// `ND_INVALID_BUFFER_SIZE` for a length of 0; `ND_INVALID_PARAMETER` beyond
-    /// [`max_registration_size`](crate::types::AdapterInfo::max_registration_size); `ND_INSUFFICIENT_RESOURCES` if the
-    /// device or the limit on locked memory does not allow so much; `ND_DEVICE_REMOVED` once the device is gone.
+    /// [`max_registration_size`](crate::types::AdapterInfo::max_registration_size); `ND_NO_MEMORY` if there is not so much;
+    /// `ND_INSUFFICIENT_RESOURCES` if the device or the limit on locked memory does not allow it; `ND_DEVICE_REMOVED` once
+    /// the device is gone.
     pub fn buffer(&self, length: usize) -> Result<Buffer> {
         Buffer::new(self.dispatcher.adapter(), self.dispatcher.file(), length)
     }

@@ -1,6 +1,7 @@
 //! Waiting for futures, by blocking or by polling.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +54,8 @@ pub(crate) fn wait<F: Future>(file: &Arc<File>, limit: Option<Duration>, future:
 pub(crate) fn spin<F: Future>(limit: Option<Duration>, future: F) -> Option<F::Output> {
     /// How many polls go between two looks at the clock.
     const ROUNDS: u32 = 256;
-    let deadline = limit.map(|limit| Instant::now() + limit);
+    // A limit beyond what the clock can count is none.
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let mut context = Context::from_waker(Waker::noop());
     let mut future = pin!(future);
     loop {
@@ -67,6 +69,29 @@ pub(crate) fn spin<F: Future>(limit: Option<Duration>, future: F) -> Option<F::O
             return None;
         }
     }
+}
+
+/// Wakes tasks. A waker that panics must neither keep the others from being woken nor end the library's own thread.
+pub(crate) fn wake_all(tasks: impl IntoIterator<Item = Waker>) {
+    for task in tasks {
+        if catch_unwind(AssertUnwindSafe(|| task.wake())).is_err() {
+            tracing::error!(target: "ndcompat::session", "a program's waker has panicked");
+        }
+    }
+}
+
+/// A waker for others to call, whose panics end there.
+struct Caught(Waker);
+
+impl Wake for Caught {
+    fn wake(self: Arc<Self>) {
+        wake_all([self.0.clone()]);
+    }
+}
+
+/// A waker that wakes `task`, and does not panic.
+pub(crate) fn caught(task: &Waker) -> Waker {
+    Arc::new(Caught(task.clone())).into()
 }
 
 /// Whether the waker does anything: that of a thread that spins does not.

@@ -5,6 +5,7 @@ use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
 use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -320,6 +321,151 @@ fn a_task_is_woken_though_no_thread_waits() {
         std::thread::yield_now();
     }
     assert!(matches!(receiving.as_mut().poll(&mut context), Poll::Ready((_, Ok(_)))));
+}
+
+/// A waker that panics.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics, as the test wants it");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_no_other_task_from_being_woken() {
+    let _turn = turn();
+    let session = session();
+    let (panics, count) = (Waker::from(Arc::new(Panics)), Arc::new(Count::default()));
+    let waker = Waker::from(count.clone());
+    let woken = |times| {
+        while count.0.load(Ordering::SeqCst) < times {
+            std::thread::yield_now();
+        }
+    };
+    // Transfers: their wakers are called by the session. The second round shows that the library's thread is still there.
+    let mut receiving = Vec::new();
+    let buffers: Vec<_> = (0..4).map(|_| session.buffer(8).unwrap()).collect();
+    let (client, server) = connected(&session, |pair| {
+        receiving.extend(buffers.into_iter().map(|buffer| pair.receive(buffer)));
+    });
+    for round in [1, 2] {
+        let (mut first, mut second) = (receiving.remove(0), receiving.remove(0));
+        assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&panics)).is_pending());
+        assert!(Pin::new(&mut second).poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(client.send(session.buffer(1).unwrap()));
+        drop(client.send(session.buffer(1).unwrap()));
+        woken(round);
+        assert!(first.is_done() && second.is_done());
+    }
+    // Other operations: theirs are called as the request completes.
+    let (mut first, mut second) = (server.disconnected().unwrap(), server.disconnected().unwrap());
+    assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&panics)).is_pending());
+    assert!(Pin::new(&mut second).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(client);
+    woken(3);
+    assert_eq!((first.status(), second.status()), (Status::SUCCESS, Status::SUCCESS));
+}
+
+#[test]
+fn memory_that_cannot_be_registered_is_an_error() {
+    let _turn = turn();
+    let session = session();
+    let most = session.adapter().info().unwrap().max_registration_size;
+    for (length, status) in [
+        (0, Status::INVALID_BUFFER_SIZE),
+        (usize::MAX, Status::INVALID_PARAMETER),
+        (most + 1, Status::INVALID_PARAMETER),
+    ] {
+        assert_eq!(session.buffer(length).err(), Some(status), "{length}");
+        assert_eq!(session.shared_memory(length, RegionFlags::empty()).err(), Some(status), "{length}");
+    }
+}
+
+#[test]
+#[should_panic = "beyond all memory"]
+fn no_part_ends_after_the_last_address() {
+    let _turn = turn();
+    drop(session().buffer(8).unwrap().part(..=usize::MAX));
+}
+
+#[test]
+fn a_limit_may_be_beyond_what_the_clock_counts() {
+    let _turn = turn();
+    let session = session();
+    let ready = || std::future::ready(7);
+    assert_eq!(session.spin_for(Duration::MAX, ready()), Some(7));
+    assert_eq!(session.wait_for(Duration::MAX, ready()), Some(7));
+}
+
+#[test]
+fn a_request_for_a_peer_that_is_given_up_takes_none() {
+    let _turn = turn();
+    let session = session();
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    for _ in 0..5 {
+        assert!(session.wait_for(Duration::ZERO, acceptor.request()).is_none());
+    }
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = session.queue_pair().build().unwrap();
+            session.wait(session.connect(pair, address, Offer::default()))
+        });
+        // A peer that came to a request is still there for the next one when that request is dropped before it is polled again.
+        {
+            let mut given_up = std::pin::pin!(acceptor.request());
+            let count = Arc::new(Count::default());
+            let waker = Waker::from(count.clone());
+            if given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                while count.0.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let pair = session.queue_pair().build().unwrap();
+        let _server = session.wait(request.accept(pair, Offer::default())).unwrap();
+        connecting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn requests_for_a_peer_that_are_given_up_leave_nothing() {
+    let _turn = turn();
+    let session = session();
+    let acceptor = session.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let give_up = |times| {
+        for _ in 0..times {
+            assert!(session.wait_for(Duration::ZERO, acceptor.request()).is_none());
+        }
+    };
+    give_up(10);
+    let before = heap();
+    give_up(1000);
+    assert!(heap() - before < 100_000, "{} bytes more", heap() - before);
+}
+
+#[test]
+fn receives_end_with_the_connection_though_its_end_is_waited_for() {
+    let _turn = turn();
+    let session = session();
+    for kind in ["held", "dropped", "completed"] {
+        let mut receiving = None;
+        let buffer = session.buffer(8).unwrap();
+        let (client, server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+        let mut gone = Some(server.disconnected().unwrap());
+        if kind == "dropped" {
+            gone = None;
+        }
+        session.wait(client.disconnect()).unwrap();
+        if kind == "completed" {
+            gone.take().unwrap().wait().unwrap();
+        }
+        let Ok((_, result)) = receiving.unwrap().wait_for(SOON) else { panic!("{kind}: it does not end") };
+        assert_eq!(result.err(), Some(Status::CANCELED), "{kind}");
+        drop((gone, server));
+    }
 }
 
 #[test]

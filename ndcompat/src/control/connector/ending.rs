@@ -34,10 +34,10 @@ impl Connector {
         let request = unsafe { self.requests.begin(self.file(), ov) };
         match ended {
             None => {
-                if let Some(core) = &state.core {
+                state.notify.push(request);
+                if let (true, Some(core)) = (state.keeps_receives(), &state.core) {
                     core.defer_flushed(true);
                 }
-                state.notify.push(request);
             }
             Some(status) => {
                 drop(state);
