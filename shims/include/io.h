@@ -45,7 +45,11 @@ NDW_INLINE int _filelength(int file)
     return (int)_filelengthi64(file);
 }
 NDW_INLINE int filelength(int file) { return _filelength(file); }
-NDW_LIBC(int, _creat, (const char *path, int mode), "creat");
+/* Unlike that of the C library, which only writes. */
+NDW_INLINE int _creat(const char *path, int mode)
+{
+    return open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
+}
 NDW_INLINE int _wchmod(const wchar_t *path, int mode)
 {
     char narrow[4097];

@@ -162,6 +162,8 @@ int main()
     CHECK(fopen_s(&file, "/no/such/folder/file", "r") == 2 && file == nullptr);
     CHECK(fopen_s(&file, "/dev/null", "rb") == 0 && _fileno(file) > 2 && !_isatty(_fileno(file)) && fclose(file) == 0);
     CHECK(_access("/dev/null", 0) == 0 && _getcwd(text, sizeof text) == text && _getpid() > 1);
+    const int created = _creat("/dev/null", _S_IREAD | _S_IWRITE);
+    CHECK(created > 2 && _read(created, text, 1) == 0 && _close(created) == 0);
     const int null = _open("/dev/null", _O_RDWR | _O_BINARY);
     CHECK(_write(null, text, 1) == 1 && _read(null, text, 1) == 0 && _filelengthi64(null) == 0 && _close(null) == 0);
 
