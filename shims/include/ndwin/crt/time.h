@@ -7,6 +7,16 @@
 
 struct tm;
 typedef long long __time64_t;
+/*
+ * The time since the process was started, as on Windows: that of the C library is the processor time, by which no wait ends.
+ * Not where that was declared alone, and may have been used, before these additions.
+ */
+#ifdef NDCOMPAT_NATIVE_CRT
+#elif defined(__cplusplus)
+NDW_LIBC(clock_t, clock, (void) noexcept, "ndw_clock");
+#else
+NDW_LIBC(clock_t, clock, (void), "ndw_clock");
+#endif
 NDW_API(errno_t, localtime_s, (struct tm *result, const time_t *time));
 NDW_API(errno_t, gmtime_s, (struct tm *result, const time_t *time));
 NDW_API(errno_t, asctime_s, (char *buffer, size_t size, const struct tm *time));
