@@ -45,7 +45,11 @@ NDW_INLINE int _filelength(int file)
     return (int)_filelengthi64(file);
 }
 NDW_INLINE int filelength(int file) { return _filelength(file); }
-NDW_LIBC(int, _creat, (const char *path, int mode), "creat");
+/* Unlike that of the C library, which only writes. */
+NDW_INLINE int _creat(const char *path, int mode)
+{
+    return open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
+}
 NDW_INLINE int _wchmod(const wchar_t *path, int mode)
 {
     char narrow[4097];
@@ -127,6 +131,46 @@ NDW_INLINE errno_t _sopen_s(int *file, const char *path, int flags, int share, i
     *file = path == NULL ? -1 : open(path, flags, mode);
     return *file >= 0 ? 0 : path == NULL ? EINVAL : errno;
 }
+NDW_INLINE int _sopen(const char *path, int flags, int share, ...)
+{
+    int mode = 0;
+    if (flags & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, share);
+        mode = va_arg(arguments, int);
+        va_end(arguments);
+    }
+    return open(path, flags, mode);
+}
+/* A name that no file has, in place of the six X at the end. */
+NDW_LIBC(int, ndw_temporary, (char *name), "mkstemp");
+NDW_INLINE char *_mktemp(char *name)
+{
+    int file = -1;
+    if (name)
+        file = ndw_temporary(name);
+    else
+        errno = EINVAL;
+    if (file < 0)
+        return NULL;
+    close(file);
+    unlink(name);
+    return name;
+}
+NDW_INLINE errno_t _mktemp_s(char *name, size_t size)
+{
+    size_t length = 0;
+    while (name && length < size && name[length])
+        length++;
+    if (length == 0 || length == size)
+        return errno = EINVAL;
+    return _mktemp(name) ? 0 : errno;
+}
+#ifdef __cplusplus
+extern "C++" {
+template <size_t N_> inline errno_t _mktemp_s(char (&name)[N_]) { return _mktemp_s(name, N_); }
+}
+#endif
 /* A handle of a descriptor's file, and back: a descriptor to which the handle's file belongs from then on. */
 NDW_API(intptr_t, _get_osfhandle, (int file));
 NDW_API(int, _open_osfhandle, (intptr_t handle, int flags));

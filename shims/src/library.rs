@@ -327,6 +327,8 @@ unsafe fn answer<T: Copy + Default>(name: Result<Vec<T>, u32>, buffer: *mut T, s
         set_last_error(ERROR_INSUFFICIENT_BUFFER);
         return size;
     }
+    // Programs enlarge their buffer for as long as they find the other error here.
+    set_last_error(ERROR_SUCCESS);
     kept as u32
 }
 

@@ -47,6 +47,24 @@ pub fn tick_count() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
+/// Nanoseconds since the process was started; since the first call, if the system does not tell when that was.
+pub(crate) fn since_start() -> u64 {
+    static START: OnceLock<u64> = OnceLock::new();
+    let nanoseconds = |id| {
+        let (seconds, nanoseconds) = clock(id);
+        seconds * 1_000_000_000 + nanoseconds
+    };
+    let now = nanoseconds(libc::CLOCK_MONOTONIC);
+    let start = *START.get_or_init(|| {
+        let age = thread_stat(None).map_or(0, |process| {
+            let started = process.started * 1_000_000_000 / ticks_per_second();
+            nanoseconds(libc::CLOCK_BOOTTIME).saturating_sub(started)
+        });
+        now.saturating_sub(age)
+    });
+    now.saturating_sub(start)
+}
+
 /// Milliseconds of the coarse monotonic clock, which is cheap and some milliseconds late.
 pub fn coarse_milliseconds() -> u64 {
     let (seconds, nanoseconds) = clock(libc::CLOCK_MONOTONIC_COARSE);

@@ -286,6 +286,16 @@ static void paths_and_characters()
     CHECK(CharUpperBuffW(some, 2) == 2 && !wcscmp(some, L"ABc"));
 
     CPINFO info;
+    CHECK(IsValidCodePage(CP_UTF8) && !IsValidCodePage(1252) && AreFileApisANSI());
+    FILETIME time;
+    WORD day, clock;
+    // 2024-02-29 23:59:58, and the second after it.
+    CHECK(DosDateTimeToFileTime(44 << 9 | 2 << 5 | 29, 23 << 11 | 59 << 5 | 29, &time));
+    time.dwLowDateTime += 10000000;
+    CHECK(FileTimeToDosDateTime(&time, &day, &clock) && day == (44 << 9 | 2 << 5 | 29) && clock == (23 << 11 | 59 << 5 | 29));
+    CHECK(FAILS_AS(DosDateTimeToFileTime(43 << 9 | 2 << 5 | 29, 0, &time), FALSE, ERROR_INVALID_PARAMETER) && FAILS_AS(FileTimeToDosDateTime(&time, nullptr, &clock), FALSE, ERROR_INVALID_PARAMETER));
+    time = {};
+    CHECK(FAILS_AS(FileTimeToDosDateTime(&time, &day, &clock), FALSE, ERROR_INVALID_PARAMETER));
     CHECK(GetACP() == CP_UTF8 && GetOEMCP() == CP_UTF8 && !IsDBCSLeadByte(0x81));
     CHECK(GetCPInfo(CP_ACP, &info) && info.MaxCharSize == 4 && info.DefaultChar[0] == '?' && info.LeadByte[0] == 0);
     CHECK(FAILS_AS(GetCPInfo(932, &info), FALSE, ERROR_INVALID_PARAMETER) && FAILS_AS(GetCPInfo(CP_UTF8, nullptr), FALSE, ERROR_INVALID_PARAMETER));

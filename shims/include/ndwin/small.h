@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <wctype.h>
+#include "calendar.h"
 #include "crt/stdlib.h"
 #include "file.h"
 #include "memory.h"
@@ -24,6 +25,8 @@ typedef struct _cpinfo {
 } CPINFO, *LPCPINFO;
 NDW_INLINE UINT GetACP(void) { return CP_UTF8; }
 NDW_INLINE UINT GetOEMCP(void) { return CP_UTF8; }
+NDW_INLINE BOOL IsValidCodePage(UINT page) { return page == CP_UTF8; }
+NDW_INLINE BOOL AreFileApisANSI(void) { return TRUE; }
 NDW_INLINE BOOL IsDBCSLeadByte(BYTE byte) { return (void)byte, FALSE; }
 NDW_INLINE BOOL GetCPInfo(UINT page, LPCPINFO info)
 {
@@ -34,6 +37,33 @@ NDW_INLINE BOOL GetCPInfo(UINT page, LPCPINFO info)
     memset(info, 0, sizeof *info);
     info->MaxCharSize = 4;
     info->DefaultChar[0] = '?';
+    return TRUE;
+}
+
+/* Times of FAT: two seconds are the least, 1980 to 2107. */
+NDW_INLINE BOOL DosDateTimeToFileTime(WORD date, WORD time, LPFILETIME fileTime)
+{
+    SYSTEMTIME split;
+    memset(&split, 0, sizeof split);
+    split.wYear = (WORD)(1980 + (date >> 9));
+    split.wMonth = (WORD)(date >> 5 & 15);
+    split.wDay = (WORD)(date & 31);
+    split.wHour = (WORD)(time >> 11);
+    split.wMinute = (WORD)(time >> 5 & 63);
+    split.wSecond = (WORD)((time & 31) * 2);
+    return SystemTimeToFileTime(&split, fileTime);
+}
+NDW_INLINE BOOL FileTimeToDosDateTime(const FILETIME *fileTime, LPWORD date, LPWORD time)
+{
+    SYSTEMTIME split;
+    if (!FileTimeToSystemTime(fileTime, &split))
+        return FALSE;
+    if (split.wYear < 1980 || split.wYear > 2107 || date == NULL || time == NULL) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    *date = (WORD)((split.wYear - 1980) << 9 | split.wMonth << 5 | split.wDay);
+    *time = (WORD)(split.wHour << 11 | split.wMinute << 5 | split.wSecond / 2);
     return TRUE;
 }
 

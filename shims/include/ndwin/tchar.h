@@ -83,6 +83,9 @@
 #define _tdupenv_s    _wdupenv_s
 #define _tgetenv_s    _wgetenv_s
 #define _tputenv_s    _wputenv_s
+#define _tputenv      _wputenv
+#define _tstrdate     _wstrdate
+#define _tstrtime     _wstrtime
 #define _tfindfirst   _wfindfirst
 #define _tfindnext    _wfindnext
 #define _tfinddata_t  _wfinddata_t
@@ -181,6 +184,9 @@
 #define _tdupenv_s    _dupenv_s
 #define _tgetenv_s    getenv_s
 #define _tputenv_s    _putenv_s
+#define _tputenv      _putenv
+#define _tstrdate     _strdate
+#define _tstrtime     _strtime
 #define _tfindfirst   _findfirst
 #define _tfindnext    _findnext
 #define _tfinddata_t  _finddata_t

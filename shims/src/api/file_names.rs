@@ -3,13 +3,13 @@
 use crate::arguments::{Out, Text};
 use crate::boundary::{guard, guard_bool};
 use crate::error::*;
-use crate::files::{attributes, error_at, error_of, is_device, path_of, times};
+use crate::files::{attributes, error_at, error_of, folder_of, is_device, path_of, times};
 use crate::text::{Unit, narrow_and_wide};
 use crate::time::FileTime;
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const INVALID_FILE_ATTRIBUTES: u32 = u32::MAX;
@@ -132,6 +132,15 @@ fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     }
 }
 
+/// Whether both are one name in one folder, however the folder is spelled. Two links to one file are two names.
+fn is_same_name(from: &Path, to: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = std::fs::metadata(folder_of(path)).ok()?;
+        Some((folder.dev(), folder.ino(), path.file_name()?.to_owned()))
+    };
+    from == to || place(from).is_some_and(|from| place(to) == Some(from))
+}
+
 pub(super) fn move_file(from: &Path, to: &Path, flags: u32) -> Result<(), u32> {
     if flags & !(MOVE_REPLACES | MOVE_COPIES | MOVE_WRITES_THROUGH) != 0 {
         return Err(ERROR_NOT_SUPPORTED);
@@ -145,6 +154,10 @@ pub(super) fn move_file(from: &Path, to: &Path, flags: u32) -> Result<(), u32> {
     };
     if is_device(&found) || replaces && is_kept() {
         return Err(ERROR_ACCESS_DENIED);
+    }
+    // Of a file that is there already under that very name nothing is left to do.
+    if is_same_name(from, to) {
+        return Ok(());
     }
     match rename(from, to, replaces) {
         Ok(()) => Ok(()),
@@ -172,15 +185,29 @@ fn copy_file(from: &Path, to: &Path, must_be_new: bool) -> Result<(), u32> {
         io::ErrorKind::AlreadyExists => ERROR_FILE_EXISTS,
         _ => error_at(&error, to),
     };
+    let failed = |error: io::Error| error_of(&error);
     let mut source = std::fs::File::open(from).map_err(|error| error_at(&error, from))?;
+    let found = source.metadata().map_err(failed)?;
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).create_new(must_be_new).mode(found.permissions().mode());
+    // Not truncated yet: it may be the source under another name.
+    options.write(true).create(true).truncate(false).create_new(must_be_new).mode(found.permissions().mode());
     let mut target = options.open(to).map_err(at_target)?;
-    io::copy(&mut source, &mut target).map_err(|error| error_of(&error))?;
-    if target.metadata().is_ok_and(|target| is_device(&target)) {
+    let there = target.metadata().map_err(failed)?;
+    if is_device(&there) {
+        io::copy(&mut source, &mut target).map_err(failed)?;
         return Ok(());
     }
-    target.set_permissions(found.permissions()).map_err(|error| error_of(&error))
+    if (found.dev(), found.ino()) == (there.dev(), there.ino()) {
+        return Err(ERROR_SHARING_VIOLATION);
+    }
+    if there.is_file() {
+        target.set_len(0).map_err(failed)?;
+    }
+    io::copy(&mut source, &mut target).map_err(failed)?;
+    target.set_permissions(found.permissions()).map_err(failed)?;
+    // The copy was last written to when the source was, unless the file system has its own idea.
+    let _ = found.modified().and_then(|last_write| target.set_modified(last_write));
+    Ok(())
 }
 
 fn move_ex<T: Unit>(from: Text<'_, T>, to: Text<'_, T>, flags: u32) -> i32 {
@@ -363,6 +390,54 @@ pub(super) mod tests {
         assert_eq!(copy(&b, &deep, 0), ERROR_PATH_NOT_FOUND);
         assert_eq!((delete(&a), delete(&a), delete(&deep)), (0, ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND));
         assert_eq!((delete(&folder.0), delete("")), (ERROR_ACCESS_DENIED, ERROR_PATH_NOT_FOUND));
+    }
+
+    #[test]
+    fn a_file_is_not_copied_onto_itself() {
+        let folder = Folder::new();
+        let (file, link, alias) = (folder.file("a", b"text"), folder.name("hard"), folder.name("soft"));
+        std::fs::hard_link(&file, &link).unwrap();
+        std::os::unix::fs::symlink(&file, &alias).unwrap();
+        let copy = |from: &str, to: &str, new| {
+            result(copy(Text::terminated(&w(from)), Text::terminated(&w(to)), new))
+        };
+        for (from, to) in [(&file, &file), (&file, &link), (&file, &alias), (&alias, &file)] {
+            assert_eq!(copy(from, to, 0), ERROR_SHARING_VIOLATION, "{from} {to}");
+            assert_eq!(copy(from, to, 1), ERROR_FILE_EXISTS, "{from} {to}");
+        }
+        assert_eq!(std::fs::read(&file).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_copy_has_the_time_of_the_last_write() {
+        let folder = Folder::new();
+        let (from, to) = (folder.file("a", b"text"), folder.name("b"));
+        let then = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 100);
+        let written = |name: &str| std::fs::metadata(name).unwrap().modified().unwrap();
+        std::fs::File::options().write(true).open(&from).unwrap().set_modified(then).unwrap();
+        for new in [1, 0] {
+            let done = copy(Text::terminated(&w(&from)), Text::terminated(&w(&to)), new);
+            assert_eq!((result(done), written(&to)), (0, then));
+        }
+    }
+
+    #[test]
+    fn a_file_may_be_moved_to_its_own_name_alone() {
+        let folder = Folder::new();
+        let (file, link) = (folder.file("a", b"text"), folder.name("b"));
+        std::fs::hard_link(&file, &link).unwrap();
+        for flags in [0, MOVE_COPIES, MOVE_REPLACES] {
+            for to in [&file, &folder.name("./a"), &folder.name("/a")] {
+                let moved = move_ex(Text::terminated(&w(&file)), Text::terminated(&w(to)), flags);
+                assert_eq!(result(moved), 0, "{to} {flags}");
+            }
+        }
+        let moved = move_simply(Text::terminated(&w(&file)), Text::terminated(&w(&link)));
+        assert_eq!(result(moved), ERROR_ALREADY_EXISTS, "another link is another file");
+        assert_eq!(
+            (std::fs::read(&file).unwrap(), std::fs::read(&link).unwrap()),
+            (b"text".to_vec(), b"text".to_vec())
+        );
     }
 
     #[test]

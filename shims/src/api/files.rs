@@ -354,11 +354,18 @@ pub extern "C" fn ndw_FlushFileBuffers(file: RawHandle) -> i32 {
     })
 }
 
-/// `GetFileType`.
+/// `FILE_TYPE_PIPE`.
+const PIPE: u32 = 3;
+
+/// `GetFileType`: a socket is a pipe.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GetFileType(file: RawHandle) -> u32 {
     guard(0, || {
-        disk(file).and_then(|file| file.kind()).unwrap_or_else(|code| {
+        let kind = match handle::as_descriptor(file) {
+            Some(fd) => winsock::file_of(fd).map(|_| PIPE).ok_or(ERROR_INVALID_HANDLE),
+            None => disk(file).and_then(|file| file.kind()),
+        };
+        kind.unwrap_or_else(|code| {
             set_last_error(code);
             0
         })

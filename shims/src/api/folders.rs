@@ -19,14 +19,19 @@ pub(super) unsafe fn answer<T: Unit>(text: &str, buffer: *mut T, room: u32) -> u
     text.len() as u32 + u32::from(!stored)
 }
 
+/// Where temporary files go: first what Windows looks at, then what Linux does. It ends with a slash.
+fn temp_folder(variable: impl Fn(&str) -> Option<String>) -> String {
+    let mut set = ["TMP", "TEMP", "TMPDIR"].into_iter().filter_map(variable);
+    let folder = set.find(|folder| !folder.is_empty()).unwrap_or_else(|| "/tmp".to_owned());
+    folder.trim_end_matches(['/', '\\']).to_owned() + "/"
+}
+
 /// # Safety
 /// As for [`answer`].
 unsafe fn temp_path<T: Unit>(room: u32, buffer: *mut T) -> u32 {
     guard(0, || {
-        let folder = std::env::temp_dir();
-        let folder = folder.to_string_lossy();
         // SAFETY: `room` is the buffer's, as this function asks.
-        unsafe { answer(&(folder.trim_end_matches('/').to_owned() + "/"), buffer, room) }
+        unsafe { answer(&temp_folder(crate::environment::variable), buffer, room) }
     })
 }
 
@@ -146,6 +151,17 @@ mod tests {
             );
             assert_eq!(result(set_current_directory(Text::terminated(&w("/dev/null")))), ERROR_DIRECTORY);
         }
+    }
+
+    #[test]
+    fn temporary_files_go_where_tmp_and_temp_say() {
+        let folder = |set: &[(&str, &str)]| {
+            temp_folder(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(folder(&[("TMP", "/a"), ("TEMP", "/b"), ("TMPDIR", "/c")]), "/a/");
+        assert_eq!(folder(&[("TMP", ""), ("TEMP", "/b/"), ("TMPDIR", "/c")]), "/b/");
+        assert_eq!(folder(&[("TMPDIR", "/c//")]), "/c/");
+        assert_eq!((folder(&[]), folder(&[("TMP", "/")])), ("/tmp/".to_owned(), "/".to_owned()));
     }
 
     #[test]

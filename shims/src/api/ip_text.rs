@@ -3,7 +3,7 @@
 
 use crate::arguments::{In, InOut, Out, Text};
 use crate::text::{self, Unit, narrow_and_wide};
-use crate::winsock::address::{display, parse, parse_v4};
+use crate::winsock::address::{display, parse};
 use libc::{AF_INET, AF_INET6};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -14,35 +14,83 @@ const STATUS_INVALID_PARAMETER: i32 = 0xC000_000Du32 as i32;
 type Octets4 = [u8; 4];
 type Octets6 = [u8; 16];
 
-/// The longest prefix of a text that is an address, and its length.
-fn longest<A>(
-    text: &str,
-    belongs: fn(char) -> bool,
-    parse: impl Fn(&str) -> Option<A>,
-) -> Option<(A, usize)> {
+/// The IPv4 address at the beginning of a text, and how much was read: of four decimal parts if `strict`, else of one to four
+/// of any base. What is wrong in the midst, as a number that is too large, leaves no shorter address.
+fn read_v4(text: &str, strict: bool) -> (Option<Ipv4Addr>, usize) {
+    let text = text.as_bytes();
+    let (mut parts, mut at) = (Vec::new(), 0);
+    loop {
+        let (radix, start) = match &text[at..] {
+            [b'0', b'x' | b'X', ..] => (16, at + 2),
+            [b'0', b'0'..=b'9', ..] => (8, at + 1),
+            _ => (10, at),
+        };
+        if strict && radix != 10 {
+            return (None, start);
+        }
+        at = start;
+        let mut value = 0u32;
+        while let Some(digit) = text.get(at).and_then(|&c| char::from(c).to_digit(radix)) {
+            value = match value.checked_mul(radix).and_then(|value| value.checked_add(digit)) {
+                Some(value) => value,
+                // Of a hexadecimal number at the beginning only the low 32 bits count.
+                None if radix == 16 && parts.is_empty() => value << 4 | digit,
+                None => return (None, at),
+            };
+            at += 1;
+        }
+        let dot = text.get(at) == Some(&b'.');
+        if at == start {
+            return (None, at + usize::from(dot));
+        }
+        parts.push(value);
+        match parts.len() {
+            _ if !dot => break,
+            4 => return (None, at),
+            _ => at += 1,
+        }
+    }
+    if strict && parts.len() != 4 {
+        return (None, at);
+    }
+    (from_parts(&parts), at)
+}
+
+/// The address of one to four parts, of which the last one fills the remaining bytes.
+fn from_parts(parts: &[u32]) -> Option<Ipv4Addr> {
+    let (last, leading) = parts.split_last()?;
+    let mut octets = last.to_be_bytes();
+    for (octet, part) in octets.iter_mut().zip(leading) {
+        // What the last part has there is too much of it.
+        if *octet != 0 {
+            return None;
+        }
+        *octet = u8::try_from(*part).ok()?;
+    }
+    Some(octets.into())
+}
+
+/// The longest prefix of a text that is an IPv6 address, and its length.
+fn read_v6(text: &str) -> (Option<Ipv6Addr>, usize) {
+    let belongs = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
     let end = text.find(|c| !belongs(c)).unwrap_or(text.len()).min(64);
-    (1..=end).rev().find_map(|end| parse(&text[..end]).map(|address| (address, end)))
+    let found = (1..=end).rev().find_map(|end| Some((text[..end].parse().ok()?, end)));
+    found.map_or((None, 0), |(address, end)| (Some(address), end))
 }
 
-/// Four decimal parts if `strict`, else one to four of any base.
-fn read_v4(text: &str, strict: bool) -> Option<Ipv4Addr> {
-    if strict { text.parse().ok() } else { parse_v4(text) }
-}
-
-/// Parses the beginning of a text, and stores where the address ends: at the beginning if there is none.
+/// Parses the beginning of a text, and stores where the address ends, or where it is none any more.
 fn begin<T: Unit, O>(
     text: Text<'_, T>,
     end: Out<'_, *const T>,
     address: Out<'_, O>,
-    read: impl Fn(&str) -> Option<(O, usize)>,
+    read: impl Fn(&str) -> (Option<O>, usize),
 ) -> i32 {
     let string = text.read().filter(|_| !end.is_null() && !address.is_null());
     let Some(string) = string else { return STATUS_INVALID_PARAMETER };
-    let found = read(&string);
+    let (found, length) = read(&string);
     // Addresses are ASCII: one unit for each character.
-    let behind = text.as_ptr().wrapping_add(found.as_ref().map_or(0, |(_, length)| *length));
-    end.put(behind);
-    let Some((octets, _)) = found else { return STATUS_INVALID_PARAMETER };
+    end.put(text.as_ptr().wrapping_add(length));
+    let Some(octets) = found else { return STATUS_INVALID_PARAMETER };
     address.put(octets);
     STATUS_SUCCESS
 }
@@ -53,25 +101,25 @@ fn v4_begin<T: Unit>(
     end: Out<'_, *const T>,
     address: Out<'_, Octets4>,
 ) -> i32 {
-    let read = |text: &str| {
-        longest(text, |c| c.is_ascii_alphanumeric() || c == '.', |text| read_v4(text, strict != 0))
-            .map(|(ip, length)| (ip.octets(), length))
-    };
-    begin(text, end, address, read)
+    begin(text, end, address, |text| {
+        let (found, length) = read_v4(text, strict != 0);
+        (found.map(|ip| ip.octets()), length)
+    })
 }
 
 fn v6_begin<T: Unit>(text: Text<'_, T>, end: Out<'_, *const T>, address: Out<'_, Octets6>) -> i32 {
-    let read = |text: &str| {
-        longest(text, |c| c.is_ascii_hexdigit() || c == ':' || c == '.', |text| text.parse::<Ipv6Addr>().ok())
-            .map(|(ip, length)| (ip.octets(), length))
-    };
-    begin(text, end, address, read)
+    begin(text, end, address, |text| {
+        let (found, length) = read_v6(text);
+        (found.map(|ip| ip.octets()), length)
+    })
 }
 
 fn v4_whole<T: Unit>(text: Text<'_, T>, strict: u8, address: Out<'_, Octets4>, port: Out<'_, u16>) -> i32 {
     let whole = text.read().filter(|text| {
         let host = text.split(':').next().unwrap_or_default();
-        !address.is_null() && !port.is_null() && read_v4(host, strict != 0).is_some()
+        !address.is_null()
+            && !port.is_null()
+            && matches!(read_v4(host, strict != 0), (Some(_), length) if length == host.len())
     });
     let Some(SocketAddr::V4(read)) = whole.and_then(|text| parse(&text, AF_INET)) else {
         return STATUS_INVALID_PARAMETER;
@@ -204,15 +252,32 @@ mod tests {
 
     #[test]
     fn an_address_at_the_beginning_is_read_and_its_end_told() {
-        for (text, strict, expected) in [
-            ("10.0.0.1", 1, Some(([10, 0, 0, 1], 8))),
-            ("10.0.0.1/24", 1, Some(([10, 0, 0, 1], 8))),
-            ("10.1", 1, None),
-            ("0x10.1", 1, None),
-            ("10.1", 0, Some(([10, 0, 0, 1], 4))),
-            ("0x10.010.1:5", 0, Some(([16, 8, 0, 1], 10))),
-            ("x", 0, None),
-            ("", 0, None),
+        for (text, strict, expected, read) in [
+            ("10.0.0.1", 1, Some([10, 0, 0, 1]), 8),
+            ("10.0.0.1/24", 1, Some([10, 0, 0, 1]), 8),
+            ("10.0.0.1 ", 0, Some([10, 0, 0, 1]), 8),
+            ("10.1", 1, None, 4),
+            ("0x10.1", 1, None, 2),
+            ("10.0.0.010", 1, None, 8),
+            ("10.1", 0, Some([10, 0, 0, 1]), 4),
+            ("0x10.010.1:5", 0, Some([16, 8, 0, 1]), 10),
+            ("10.0x10Q", 0, Some([10, 0, 0, 16]), 7),
+            ("0x1234567890", 0, Some([0x34, 0x56, 0x78, 0x90]), 12),
+            ("10.0.0.0a", 0, Some([10, 0, 0, 0]), 8),
+            ("10.0.0.08", 0, None, 8),
+            ("10.0.0.256", 0, None, 10),
+            ("10.0.0.256", 1, None, 10),
+            ("10.0.0.4294967296", 0, None, 16),
+            ("10.0.65536", 0, None, 10),
+            ("1000.1", 0, None, 6),
+            ("10.0.0.1.", 0, None, 8),
+            ("10.0.0.1.2", 1, None, 8),
+            ("10..1", 0, None, 4),
+            ("10.", 0, None, 3),
+            ("10.-1", 0, None, 3),
+            (".1", 0, None, 1),
+            ("x", 0, None, 0),
+            ("", 0, None, 0),
         ] {
             let c = CString::new(text).unwrap();
             let (mut octets, mut end) = ([9; 4], null::<u8>());
@@ -222,12 +287,12 @@ mod tests {
                 let status = v4_begin(start, strict, (&mut end).into(), (&mut octets).into());
                 (status, end.offset_from(start.as_ptr()) as usize)
             };
-            match expected {
-                Some(expected) => {
-                    assert_eq!((status, (octets, length)), (STATUS_SUCCESS, expected), "{text}")
-                }
-                None => assert_eq!((status, octets, length), (STATUS_INVALID_PARAMETER, [9; 4], 0), "{text}"),
-            }
+            let status_expected = if expected.is_some() { STATUS_SUCCESS } else { STATUS_INVALID_PARAMETER };
+            assert_eq!(
+                (status, octets, length),
+                (status_expected, expected.unwrap_or([9; 4]), read),
+                "{text} {strict}"
+            );
         }
         let (mut octets, mut end) = ([9; 16], null::<u32>());
         // SAFETY: a terminated text that lives on; `end` points into it after the success.

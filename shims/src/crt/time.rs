@@ -1,4 +1,4 @@
-//! Calendar time: `localtime_s`, `gmtime_s`, `asctime_s`, `ctime_s`.
+//! Calendar time: `localtime_s`, `gmtime_s`, `asctime_s`, `ctime_s`; `clock`.
 
 use super::failed;
 use libc::{time_t, tm};
@@ -118,6 +118,13 @@ pub unsafe extern "C" fn ndw_ctime_s(buffer: *mut c_char, size: usize, time: *co
     }
 }
 
+/// `clock` by Microsoft's rule: the time since the process was started, not that of its processors, in units of
+/// `CLOCKS_PER_SEC`, which are microseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_clock() -> libc::clock_t {
+    crate::boundary::guard(-1, || (crate::time::since_start() / 1000) as libc::clock_t)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +151,13 @@ mod tests {
             assert_eq!(libc::mktime(&mut local), 86_399);
             assert_eq!(ndw_ctime_s(text.as_mut_ptr(), TEXT, &86_399), 0);
         }
+    }
+
+    #[test]
+    fn the_clock_goes_on_while_the_process_waits() {
+        let before = ndw_clock();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(before >= 0 && ndw_clock() - before >= 20_000);
     }
 
     #[test]

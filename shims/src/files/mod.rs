@@ -42,7 +42,7 @@ pub fn error_at(error: &io::Error, path: &Path) -> u32 {
 }
 
 /// The folder that holds a file.
-fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,

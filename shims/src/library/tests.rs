@@ -189,6 +189,8 @@ fn file_names() {
         assert_eq!(text::from_wide(&buffer[..length as usize]), program);
         assert_eq!(ndw_GetModuleFileNameW(null_mut(), buffer.as_mut_ptr(), 5), 5);
         assert_eq!((last_error(), buffer[4]), (ERROR_INSUFFICIENT_BUFFER, 0));
+        assert_eq!(ndw_GetModuleFileNameW(null_mut(), buffer.as_mut_ptr(), 4096), length);
+        assert_eq!(last_error(), ERROR_SUCCESS, "the earlier error is gone");
 
         let module = ndw_LoadLibraryA(c"libresolv.so.2".into());
         let mut narrow = [0u8; 4096];

@@ -42,20 +42,36 @@ unsafe fn counted<'a, T: Copy + Default + PartialEq>(source: *const T, count: i3
     Some(unsafe { std::slice::from_raw_parts(source, length) })
 }
 
-/// Writes a converted text. Returns its length if `capacity` is 0, else the number of units written.
+/// Writes a converted text. Returns its length if `capacity` is 0, else the number of units written. Of a text that is too long
+/// `fitting` tells how much of it goes into so many units: this much is written, as on Windows, and the call fails.
 ///
 /// # Safety
 /// `target` has room for `capacity` units.
-unsafe fn deliver<T: Copy>(text: &[T], target: *mut T, capacity: i32) -> i32 {
-    if capacity != 0 {
-        if text.len() > capacity as usize {
-            set_last_error(ERROR_INSUFFICIENT_BUFFER);
-            return 0;
-        }
-        // SAFETY: the target has room for the text, which is ours and thus no part of it.
-        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), target, text.len()) };
+unsafe fn deliver<T: Copy>(
+    text: &[T],
+    target: *mut T,
+    capacity: i32,
+    fitting: impl FnOnce(usize) -> usize,
+) -> i32 {
+    let room = capacity as usize;
+    let written = match capacity {
+        0 => 0,
+        _ if text.len() > room => fitting(room),
+        _ => text.len(),
+    };
+    if written != 0 {
+        // SAFETY: the target has room for so much of the text, which is ours and thus no part of it.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), target, written) };
+    }
+    if capacity != 0 && written < text.len() {
+        return fail(ERROR_INSUFFICIENT_BUFFER);
     }
     i32::try_from(text.len()).unwrap_or(0)
+}
+
+/// The bytes of the characters that fit whole into so many.
+fn whole_characters(text: &str, room: usize) -> usize {
+    (0..=room).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
 }
 
 fn fail(code: u32) -> i32 {
@@ -95,7 +111,7 @@ pub unsafe extern "C" fn ndw_MultiByteToWideChar(
     }
     let text = to_wide(&String::from_utf8_lossy(bytes));
     // SAFETY: the target has room for `target_len` characters, as this function asks.
-    unsafe { deliver(&text, target, target_len) }
+    unsafe { deliver(&text, target, target_len, |room| room) }
 }
 
 /// `WideCharToMultiByte`: UTF-8 only, whatever the code page is called.
@@ -111,16 +127,10 @@ pub unsafe extern "C" fn ndw_WideCharToMultiByte(
     source_len: i32,
     target: *mut c_char,
     target_len: i32,
-    default_char: *const c_char,
+    _default_char: *const c_char,
     used_default_char: *mut i32,
 ) -> i32 {
-    // As on Windows, `CP_UTF8` takes no replacement character.
-    let replacement_asked = !default_char.is_null() || !used_default_char.is_null();
-    if !is_utf8_page(code_page)
-        || target_len < 0
-        || (target_len > 0 && target.is_null())
-        || (code_page == CP_UTF8 && replacement_asked)
-    {
+    if !is_utf8_page(code_page) || target_len < 0 || (target_len > 0 && target.is_null()) {
         return fail(ERROR_INVALID_PARAMETER);
     }
     if source.cast::<c_void>() == target.cast_const().cast() {
@@ -141,8 +151,9 @@ pub unsafe extern "C" fn ndw_WideCharToMultiByte(
         // SAFETY: not NULL, hence writable, as this function asks.
         unsafe { used_default_char.write(invalid.into()) };
     }
+    let text = from_wide(units);
     // SAFETY: the target has room for `target_len` bytes, as this function asks.
-    unsafe { deliver(from_wide(units).as_bytes(), target.cast(), target_len) }
+    unsafe { deliver(text.as_bytes(), target.cast(), target_len, |room| whole_characters(&text, room)) }
 }
 
 #[cfg(test)]
@@ -219,11 +230,44 @@ mod tests {
                 0
             );
             assert_eq!(last_error(), ERROR_NO_UNICODE_TRANSLATION);
-            assert_eq!(
-                ndw_WideCharToMultiByte(CP_UTF8, 0, lone.as_ptr(), -1, null_mut(), 0, null(), &mut used),
-                0
-            );
-            assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
+            let replacement = c"?".as_ptr();
+            for (text, expected) in [(&lone[..], (4, 1)), (&w("ab"), (3, 0))] {
+                let n = ndw_WideCharToMultiByte(
+                    CP_UTF8,
+                    0,
+                    text.as_ptr(),
+                    -1,
+                    null_mut(),
+                    0,
+                    replacement,
+                    &mut used,
+                );
+                assert_eq!((n, used), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_written_when_the_rest_does_not() {
+        let mut wide = [9; 4];
+        // SAFETY: a terminated text, and the room told is there.
+        let n = unsafe { ndw_MultiByteToWideChar(0, 0, c"abcd".as_ptr(), -1, wide.as_mut_ptr(), 3) };
+        assert_eq!((n, last_error()), (0, ERROR_INSUFFICIENT_BUFFER));
+        assert_eq!(wide, [0x61, 0x62, 0x63, 9]);
+        let source = w("a\u{fc}\u{fc}");
+        for (room, written) in
+            [(1, &b"a"[..]), (2, b"a"), (3, b"a\xC3\xBC"), (4, b"a\xC3\xBC"), (5, b"a\xC3\xBC\xC3\xBC")]
+        {
+            let mut narrow = [9u8; 6];
+            let target = narrow.as_mut_ptr().cast();
+            set_last_error(0);
+            // SAFETY: a terminated text that lives on, and the room told is there.
+            let n = unsafe {
+                ndw_WideCharToMultiByte(0, 0, source.as_ptr(), -1, target, room, null(), null_mut())
+            };
+            assert_eq!((n, last_error()), (0, ERROR_INSUFFICIENT_BUFFER), "{room}");
+            let (text, rest) = narrow.split_at(written.len());
+            assert_eq!((text, rest.iter().all(|&byte| byte == 9)), (written, true), "{room}");
         }
     }
 

@@ -189,6 +189,22 @@ NDW_INLINE int _putenv(const char *assignment)
     name[length] = 0;
     return _putenv_s(name, assignment + length + 1) ? -1 : 0;
 }
+NDW_INLINE int _wputenv(const wchar_t *assignment)
+{
+    wchar_t name[256];
+    size_t length = 0;
+    for (; assignment && length < 256 && assignment[length] && assignment[length] != L'='; length++)
+        name[length] = assignment[length];
+    if (length == 0 || length == 256 || assignment[length] != L'=') {
+        errno = EINVAL;
+        return -1;
+    }
+    name[length] = 0;
+    return _wputenv_s(name, assignment + length + 1) ? -1 : 0;
+}
+/* The digits alone: where the point is, and the sign, are told. */
+NDW_LIBC(char *, _ecvt, (double value, int digits, int *point, int *sign), "ecvt");
+NDW_LIBC(char *, _fcvt, (double value, int decimals, int *point, int *sign), "fcvt");
 /* A random number from 0 to UINT_MAX. */
 NDW_API(errno_t, rand_s, (unsigned *number));
 

@@ -7,6 +7,16 @@
 
 struct tm;
 typedef long long __time64_t;
+/*
+ * The time since the process was started, as on Windows: that of the C library is the processor time, by which no wait ends.
+ * Not where that was declared alone, and may have been used, before these additions.
+ */
+#ifdef NDCOMPAT_NATIVE_CRT
+#elif defined(__cplusplus)
+NDW_LIBC(clock_t, clock, (void) noexcept, "ndw_clock");
+#else
+NDW_LIBC(clock_t, clock, (void), "ndw_clock");
+#endif
 NDW_API(errno_t, localtime_s, (struct tm *result, const time_t *time));
 NDW_API(errno_t, gmtime_s, (struct tm *result, const time_t *time));
 NDW_API(errno_t, asctime_s, (char *buffer, size_t size, const struct tm *time));
@@ -55,6 +65,25 @@ NDW_INLINE errno_t ndw_present(char *buffer, size_t size, const char *format)
 }
 NDW_INLINE errno_t _strdate_s(char *buffer, size_t size) { return ndw_present(buffer, size, "%m/%d/%y"); }
 NDW_INLINE errno_t _strtime_s(char *buffer, size_t size) { return ndw_present(buffer, size, "%H:%M:%S"); }
+NDW_INLINE errno_t ndw_wide_present(wchar_t *buffer, size_t size, const char *format)
+{
+    char narrow[9];
+    int i = 0;
+    if (!buffer || size == 0)
+        return 22; /* EINVAL */
+    if (size < 9)
+        return *buffer = 0, 34; /* ERANGE */
+    if (ndw_present(narrow, sizeof narrow, format) != 0)
+        return 22;
+    do
+        buffer[i] = (wchar_t)narrow[i];
+    while (narrow[i++]);
+    return 0;
+}
+NDW_INLINE errno_t _wstrdate_s(wchar_t *buffer, size_t size) { return ndw_wide_present(buffer, size, "%m/%d/%y"); }
+NDW_INLINE errno_t _wstrtime_s(wchar_t *buffer, size_t size) { return ndw_wide_present(buffer, size, "%H:%M:%S"); }
+NDW_INLINE wchar_t *_wstrdate(wchar_t *buffer) { return _wstrdate_s(buffer, 9) == 0 ? buffer : (wchar_t *)0; }
+NDW_INLINE wchar_t *_wstrtime(wchar_t *buffer) { return _wstrtime_s(buffer, 9) == 0 ? buffer : (wchar_t *)0; }
 NDW_INLINE char *_strdate(char *buffer) { return _strdate_s(buffer, 9) == 0 ? buffer : (char *)0; }
 NDW_INLINE char *_strtime(char *buffer) { return _strtime_s(buffer, 9) == 0 ? buffer : (char *)0; }
 
@@ -70,6 +99,8 @@ template <size_t N_> inline errno_t ctime_s(char (&buffer)[N_], const time_t *ti
 }
 template <size_t N_> inline errno_t _strdate_s(char (&buffer)[N_]) { return _strdate_s(buffer, N_); }
 template <size_t N_> inline errno_t _strtime_s(char (&buffer)[N_]) { return _strtime_s(buffer, N_); }
+template <size_t N_> inline errno_t _wstrdate_s(wchar_t (&buffer)[N_]) { return _wstrdate_s(buffer, N_); }
+template <size_t N_> inline errno_t _wstrtime_s(wchar_t (&buffer)[N_]) { return _wstrtime_s(buffer, N_); }
 }
 #endif
 

@@ -7,6 +7,7 @@ use crate::api::standard_handles::{ndw_GetStdHandle, ndw_SetStdHandle};
 use crate::api::wait::ndw_WaitForSingleObject;
 use crate::arguments::Text;
 use crate::text::w;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null, null_mut};
 
 const READ: u32 = 0x8000_0000;
@@ -278,6 +279,20 @@ fn a_pipe_whose_other_end_is_gone() {
     close(reader);
     assert_eq!((write(writer, b"x"), last_error()), ((0, 0), ERROR_NO_DATA), "and no signal");
     close(writer);
+}
+
+#[test]
+fn a_socket_is_a_pipe_by_its_type() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    // The lowest numbers are no sockets, and not what Winsock gives.
+    // SAFETY: duplicates an open descriptor.
+    let socket = unsafe { OwnedFd::from_raw_fd(libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 8)) };
+    assert_eq!(ndw_GetFileType(RawHandle(socket.as_raw_fd() as usize)), 3);
+    let file = std::fs::File::open("/dev/null").unwrap();
+    // SAFETY: duplicates an open descriptor.
+    let file = unsafe { OwnedFd::from_raw_fd(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 8)) };
+    let kind = ndw_GetFileType(RawHandle(file.as_raw_fd() as usize));
+    assert_eq!((kind, last_error()), (0, ERROR_INVALID_HANDLE));
 }
 
 #[test]
