@@ -407,22 +407,20 @@ fn a_request_for_a_peer_that_is_given_up_takes_none() {
     for _ in 0..5 {
         assert!(session.wait_for(Duration::ZERO, acceptor.request()).is_none());
     }
+    // A peer that came to a request is still there for the next one when that request is dropped before it is polled again.
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut given_up = Box::pin(acceptor.request());
+    assert!(given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     std::thread::scope(|threads| {
         let connecting = threads.spawn(|| {
             let pair = session.queue_pair().build().unwrap();
             session.wait(session.connect(pair, address, Offer::default()))
         });
-        // A peer that came to a request is still there for the next one when that request is dropped before it is polled again.
-        {
-            let mut given_up = std::pin::pin!(acceptor.request());
-            let count = Arc::new(Count::default());
-            let waker = Waker::from(count.clone());
-            if given_up.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-                while count.0.load(Ordering::SeqCst) == 0 {
-                    std::thread::yield_now();
-                }
-            }
+        while count.0.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
         }
+        drop(given_up);
         let request = session.wait_for(SOON, acceptor.request()).unwrap().unwrap();
         let pair = session.queue_pair().build().unwrap();
         let _server = session.wait(request.accept(pair, Offer::default())).unwrap();
