@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::{Bound, Deref, DerefMut, Range, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use win32::io::File;
 
 /// Memory of a peer that RDMA reads and writes name.
@@ -250,45 +250,35 @@ impl SharedMemory {
         assert!(end.is_some_and(|end| end <= self.len()), "{length} bytes at {offset} of {}", self.len());
     }
 
-    /// The bytes from `offset` on as atomics: single bytes up to an aligned word, words, and the rest as bytes.
-    fn cells(&self, offset: usize, length: usize) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
+    /// The bytes from `offset` on, one by one: larger atomics would be faster, but two threads may access overlapping bytes, which
+    /// atomics of different sizes must not do.
+    fn cells(&self, offset: usize, length: usize) -> &[AtomicU8] {
         self.check(offset, length);
         // SAFETY: `check` has verified that it is inside the memory.
         let start = unsafe { self.0.start().add(offset) };
-        // SAFETY: in range; all other references to the bytes are to atomics, too.
-        let bytes = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), length) };
-        // SAFETY: any eight bytes are a valid `AtomicU64`, and `align_to` keeps to its alignment.
-        unsafe { bytes.align_to() }
+        // SAFETY: in range; all other references to the bytes are to atomics of this size, too.
+        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), length) }
     }
 
-    /// Copies `data` to `offset`. Not atomic: accesses of a peer at the same time may see or leave a mixture.
+    /// Copies `data` to `offset`, byte by byte. Accesses of another thread or of a peer at the same time may see or leave a mixture.
     ///
     /// # Panics
     /// If the range is not inside the memory.
     pub fn store(&self, offset: usize, data: &[u8]) {
-        let (head, words, tail) = self.cells(offset, data.len());
-        let (first, rest) = data.split_at(head.len());
-        let (middle, last) = rest.split_at(8 * words.len());
-        head.iter().zip(first).for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
-        for (cell, word) in words.iter().zip(middle.as_chunks().0) {
-            cell.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        for (cell, byte) in self.cells(offset, data.len()).iter().zip(data) {
+            cell.store(*byte, Ordering::Relaxed);
         }
-        tail.iter().zip(last).for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
     }
 
-    /// Copies from `offset` to `data`. Not atomic: a write of a peer at the same time may be seen in part.
+    /// Copies from `offset` to `data`, byte by byte. A write of another thread or of a peer at the same time may be seen in part.
     ///
     /// # Panics
     /// If the range is not inside the memory.
     pub fn load(&self, offset: usize, data: &mut [u8]) {
-        let (head, words, tail) = self.cells(offset, data.len());
-        let (first, rest) = data.split_at_mut(head.len());
-        let (middle, last) = rest.split_at_mut(8 * words.len());
-        head.iter().zip(first).for_each(|(cell, byte)| *byte = cell.load(Ordering::Relaxed));
-        for (cell, word) in words.iter().zip(middle.as_chunks_mut().0) {
-            *word = cell.load(Ordering::Relaxed).to_ne_bytes();
+        let cells = self.cells(offset, data.len());
+        for (byte, cell) in data.iter_mut().zip(cells) {
+            *byte = cell.load(Ordering::Relaxed);
         }
-        tail.iter().zip(last).for_each(|(cell, byte)| *byte = cell.load(Ordering::Relaxed));
     }
 
     /// The address and token for a peer to read or write from `offset` on, as far as the flags allow.

@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use win32::io::{self, File, Overlapped, result};
+use win32::io::{self, CancelScope, File, Overlapped, result};
 
 /// A pending overlapped request, with its `OVERLAPPED`.
 ///
@@ -46,6 +46,8 @@ pub struct Operation {
     ov: NonNull<Overlapped>,
     /// A waker is registered for the `OVERLAPPED`.
     awaited: bool,
+    /// Dropping this cancels the request.
+    cancels: bool,
 }
 
 // SAFETY: requests may be waited for by any thread, and the OVERLAPPED consists of atomics.
@@ -67,7 +69,7 @@ impl Operation {
     ) -> Result<Operation> {
         let ov = NonNull::from(Box::leak(Box::<Overlapped>::default()));
         match call(ov.as_ptr()) {
-            Ok(()) => Ok(Operation { file: file.clone(), ov, awaited: false }),
+            Ok(()) => Ok(Operation { file: file.clone(), ov, awaited: false, cancels: false }),
             Err(status) => {
                 // SAFETY: it was a box, and no request uses it.
                 drop(unsafe { Box::from_raw(ov.as_ptr()) });
@@ -89,6 +91,12 @@ impl Operation {
     pub fn wait(self) -> Result<()> {
         // SAFETY: the OVERLAPPED lives until this is dropped.
         Status(unsafe { result(&self.file, self.ov.as_ptr(), true) }).ok()
+    }
+
+    /// For a request that changes nothing but what it tells: dropping this cancels it.
+    fn cancelled_with_this(mut self) -> Operation {
+        self.cancels = true;
+        self
     }
 
     /// The task that was to be woken is not woken any more.
@@ -133,6 +141,9 @@ impl fmt::Debug for Operation {
 impl Drop for Operation {
     fn drop(&mut self) {
         self.forget_task();
+        if self.cancels && self.status() == Status::PENDING {
+            self.file.cancel(CancelScope::Overlapped(self.ov.as_ptr()));
+        }
         if self.status() != Status::PENDING {
             // SAFETY: it was a box, and the request has completed.
             drop(unsafe { Box::from_raw(self.ov.as_ptr()) });
@@ -199,12 +210,12 @@ impl Connector {
         begin!(self.accept(pair, offer))
     }
 
-    /// [`Connector::notify_disconnect`], with an `OVERLAPPED` of its own.
+    /// [`Connector::notify_disconnect`], with an `OVERLAPPED` of its own. Dropping the operation cancels the request.
     ///
     /// # Errors
     /// Those of [`Connector::notify_disconnect`].
     pub fn begin_notify_disconnect(&self) -> Result<Operation> {
-        begin!(self.notify_disconnect())
+        begin!(self.notify_disconnect()).map(Operation::cancelled_with_this)
     }
 
     /// [`Connector::disconnect`], with an `OVERLAPPED` of its own.

@@ -467,6 +467,23 @@ fn receives_end_with_the_connection_though_its_end_is_waited_for() {
 }
 
 #[test]
+fn waits_for_the_peers_end_that_are_given_up_leave_nothing() {
+    let _turn = turn();
+    let session = session();
+    let (client, server) = connected(&session, |_| ());
+    let give_up = |times| {
+        for _ in 0..times {
+            assert!(session.wait_for(Duration::ZERO, server.disconnected().unwrap()).is_none());
+        }
+    };
+    give_up(10);
+    let before = heap();
+    give_up(1000);
+    assert!(heap() - before < 10_000, "{} bytes more", heap() - before);
+    session.wait(client.disconnect()).unwrap();
+}
+
+#[test]
 fn a_poll_loop_hears_of_completions_by_a_descriptor() {
     let _turn = turn();
     let session = session();

@@ -290,7 +290,8 @@ impl File {
         Ok(())
     }
 
-    pub(crate) fn cancel(&self, scope: CancelScope) -> usize {
+    /// Cancels pending requests. Returns how many.
+    pub fn cancel(&self, scope: CancelScope) -> usize {
         let cancellers = self.cancellers.lock().living();
         cancellers.iter().map(|canceller| canceller.cancel(scope)).sum()
     }
