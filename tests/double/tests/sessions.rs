@@ -1,5 +1,8 @@
 //! Sessions of the Rust API: what they keep alive while requests are outstanding, and how they wait.
 
+#[path = "../../shared/sessions.rs"]
+mod shared;
+
 use double::{Side, complete_with, fail, heap, raise_async, remove_device, turn};
 use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
@@ -442,28 +445,6 @@ fn requests_for_a_peer_that_are_given_up_leave_nothing() {
     let before = heap();
     give_up(1000);
     assert!(heap() - before < 100_000, "{} bytes more", heap() - before);
-}
-
-#[test]
-fn receives_end_with_the_connection_though_its_end_is_waited_for() {
-    let _turn = turn();
-    let session = session();
-    for kind in ["held", "dropped", "completed"] {
-        let mut receiving = None;
-        let buffer = session.buffer(8).unwrap();
-        let (client, server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
-        let mut gone = Some(server.disconnected().unwrap());
-        if kind == "dropped" {
-            gone = None;
-        }
-        session.wait(client.disconnect()).unwrap();
-        if kind == "completed" {
-            gone.take().unwrap().wait().unwrap();
-        }
-        let Ok((_, result)) = receiving.unwrap().wait_for(SOON) else { panic!("{kind}: it does not end") };
-        assert_eq!(result.err(), Some(Status::CANCELED), "{kind}");
-        drop((gone, server));
-    }
 }
 
 #[test]
