@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use softiwarp::completion::{Completion, CompletionQueue, Operation, Status};
+use softiwarp::completion::{CompletionQueue, Operation, Status};
 use softiwarp::memory::{Memory, Region, Rights};
 use softiwarp::queue_pair::{Payload, Piece, QueuePair, QueuePairConfig, SendRequest, Work};
 use softiwarp::socket::{Background, Connection, Event, Handler, Listener, Poller, SharedPair};
@@ -138,17 +138,10 @@ impl End {
 
     /// Waits until as many messages have been sent and received in all.
     fn until(&mut self, sent: usize, received: usize) -> Outcome<()> {
-        let mut found = [Completion {
-            id: 0,
-            status: Status::Success,
-            operation: Operation::Send,
-            length: 0,
-            queue_pair: 0,
-            invalidated: None,
-        }; 16];
         while self.sent < sent || self.received < received {
-            let count = self.queue.poll_into(&mut found);
-            for completion in &found[..count] {
+            let mut count = 0;
+            while let Some(completion) = self.queue.poll() {
+                count += 1;
                 if completion.status != Status::Success {
                     return Err(format!("{completion:?}").into());
                 }

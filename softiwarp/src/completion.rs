@@ -133,13 +133,11 @@ impl CompletionQueue {
         self.state.lock().entries.pop_front()
     }
 
-    /// Takes completions, the oldest first, until `out` is full or none is left. Returns how many.
-    pub fn poll_into(&self, out: &mut [Completion]) -> usize {
+    /// Takes the oldest completions, `most` at most, and gives each to `take`, which must not use the queue. Returns how many.
+    pub fn poll_many(&self, most: usize, take: impl FnMut(Completion)) -> usize {
         let mut state = self.state.lock();
-        let count = out.len().min(state.entries.len());
-        for (place, completion) in out.iter_mut().zip(state.entries.drain(..count)) {
-            *place = completion;
-        }
+        let count = most.min(state.entries.len());
+        state.entries.drain(..count).for_each(take);
         count
     }
 

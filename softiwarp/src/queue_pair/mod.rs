@@ -298,9 +298,17 @@ impl QueuePair {
         self.transmitter.rest();
     }
 
+    /// Whether it is up, all that was posted is done and reported, and all that the peer has asked for is sent.
+    fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Running
+            && self.trouble.is_none()
+            && self.sends.is_empty()
+            && self.transmitter.is_at_rest()
+    }
+
     fn move_out(&mut self, stream: &mut impl Stream) {
         let mut written_bytes = 0;
-        while matches!(self.phase, Phase::Running | Phase::Ending) {
+        while matches!(self.phase, Phase::Running | Phase::Ending) && !self.is_at_rest() {
             if self.phase == Phase::Running && !self.transmitter.has_listed() {
                 match self.trouble.take() {
                     Some(Trouble::Local) => {

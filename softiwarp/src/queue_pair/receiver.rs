@@ -96,10 +96,14 @@ impl Receiver {
     pub(super) fn begin(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = pool::take(&pool::READ);
-            self.buffer.resize(BUFFER.max(self.buffer.len()), 0);
-            self.buffer[..self.leftover.len()].copy_from_slice(&self.leftover);
+            if self.buffer.len() < BUFFER {
+                self.buffer.resize(BUFFER, 0);
+            }
             (self.start, self.end) = (0, self.leftover.len());
-            self.leftover.clear();
+            if self.end != 0 {
+                self.buffer[..self.end].copy_from_slice(&self.leftover);
+                self.leftover.clear();
+            }
         }
     }
 

@@ -103,6 +103,11 @@ impl SendQueue {
         Ok(())
     }
 
+    /// Whether all requests have been reported.
+    pub(super) fn is_empty(&self) -> bool {
+        self.oldest == self.end
+    }
+
     /// The length of the newest request.
     pub(super) fn last_length(&self) -> usize {
         self.slots.back().map_or(0, |slot| slot.length)

@@ -120,6 +120,11 @@ impl Transmitter {
         }
     }
 
+    /// Whether nothing is to be written but requests.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.has_listed() && self.responses.is_empty() && self.message.is_none() && self.first.is_none()
+    }
+
     /// Whether listed bytes are still to be written.
     pub(super) fn has_listed(&self) -> bool {
         !self.parts.is_empty()

@@ -32,7 +32,7 @@ fn counted(result: isize) -> io::Result<usize> {
 fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             result => return result,
         }
     }

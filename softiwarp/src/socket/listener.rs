@@ -123,11 +123,11 @@ impl Inner {
 }
 
 impl Pollable for Inner {
-    fn ready(&self) {
+    fn ready(&self) -> bool {
         let Backlog { poller, key, socket, .. } = &*self.backlog;
         for _ in 0..BATCH {
             if self.backlog.is_full() {
-                return;
+                break;
             }
             match socket.accept() {
                 Ok((socket, peer)) => {
@@ -136,19 +136,20 @@ impl Pollable for Inner {
                         self.take(socket, peer);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
                     if report::is_limit(&error) {
                         // Peers wait in the system's queue.
                         poller.change(*key, socket, EventFlags::empty());
                         let mut due = self.due.lock();
                         *due = poller.deadline(*key, *due, Some(RESPITE));
-                        return;
+                        break;
                     }
                     // Other errors concern this one peer.
                 }
             }
         }
+        false
     }
 
     fn expired(&self, at: Instant) {

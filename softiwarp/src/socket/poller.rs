@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -18,8 +18,8 @@ use crate::completion::CompletionQueue;
 
 /// What a poller watches.
 pub(super) trait Pollable: Send + Sync {
-    /// The socket is ready for reading or writing, as requested.
-    fn ready(&self);
+    /// The socket is ready for reading or writing, as requested. Returns whether a connection that is up has received something.
+    fn ready(&self) -> bool;
     /// This deadline has passed. It may have been replaced meanwhile.
     fn expired(&self, at: Instant);
     /// Sends the requests that were posted and held back to be batched.
@@ -36,6 +36,8 @@ pub(super) trait Pollable: Send + Sync {
 const BATCH: usize = 64;
 /// The key of the timer in the epoll set. Connections count from 1 on.
 const TIMER: u64 = 0;
+/// How often in a row a thread that was woken serves the same connection without asking the set.
+const UNASKED_MAX: u32 = 16;
 /// How long after a thread of the program has last driven the poller the background thread takes over, in nanoseconds.
 const TAKEOVER_DELAY: u64 = 2_000_000;
 /// The same after it has found something to do: the program may be waiting for memory to change, without calling anything.
@@ -52,8 +54,9 @@ struct Watched<F> {
 }
 
 impl<F: Fn(&OwnedFd) + Send + Sync> Pollable for Watched<F> {
-    fn ready(&self) {
+    fn ready(&self) -> bool {
         (self.tell)(&self.descriptor);
+        false
     }
 
     fn expired(&self, _at: Instant) {}
@@ -76,6 +79,10 @@ pub struct Poller {
     timer: Timer,
     schedule: Schedule<Instant>,
     next: AtomicU64,
+    /// The key of the connection that was ready last, if it was the only one.
+    last: AtomicU64,
+    /// How often it may be served without asking the set, as it is the only one that is ready each time.
+    unasked: AtomicU32,
     /// Counts looks.
     looks: AtomicU64,
     batches: Batches<Arc<dyn Pollable>>,
@@ -100,6 +107,8 @@ impl Poller {
             timer: Timer::new()?,
             schedule: Schedule::new(),
             next: AtomicU64::new(TIMER + 1),
+            last: AtomicU64::new(TIMER),
+            unasked: AtomicU32::new(0),
             looks: AtomicU64::new(0),
             batches: Batches::new(),
             takeover: Timer::new()?,
@@ -154,7 +163,7 @@ impl Poller {
             if unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds(wait)) } < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(both[1].revents != 0 && self.turn(Some(Duration::ZERO)))
+            Ok(both[1].revents != 0 && self.turn_woken())
         })
     }
 
@@ -178,6 +187,7 @@ impl Poller {
             libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, milliseconds(wait))
         };
         let count = usize::try_from(count).unwrap_or(0);
+        let mut received = false;
         for event in &events[..count] {
             let key = event.u64;
             if key == TIMER {
@@ -185,10 +195,32 @@ impl Poller {
                 continue;
             }
             if let Some(entry) = self.entry(key) {
-                entry.ready();
+                received = entry.ready();
             }
         }
+        if count != 0 {
+            let only = if count == 1 && received { events[0].u64 } else { TIMER };
+            let again = self.last.swap(only, Ordering::Relaxed) == only && only != TIMER;
+            self.unasked.store(if again { UNASKED_MAX } else { 0 }, Ordering::Relaxed);
+        }
         count != 0
+    }
+
+    /// As [`drive`](Self::drive) without waiting, for a thread that has waited for [`descriptor`](Self::descriptor). While one
+    /// connection alone is busy, it mostly serves that one, which spares a system call.
+    pub(crate) fn drive_woken(&self) -> bool {
+        self.driven(|| self.turn_woken())
+    }
+
+    fn turn_woken(&self) -> bool {
+        let spend = |left: u32| left.checked_sub(1);
+        if self.unasked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok()
+            && let Some(entry) = self.entry(self.last.load(Ordering::Relaxed))
+            && entry.ready()
+        {
+            return true;
+        }
+        self.turn(Some(Duration::ZERO))
     }
 
     /// Whether there is nothing to watch.
@@ -380,4 +412,69 @@ impl Poller {
 /// A time-out for the kernel: milliseconds, rounded up.
 fn milliseconds(wait: Option<Duration>) -> libc::c_int {
     wait.map_or(-1, |wait| libc::c_int::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// A connection that receives a byte when it is served.
+    struct Entry {
+        socket: UnixStream,
+        received: AtomicUsize,
+    }
+
+    impl Pollable for Entry {
+        fn ready(&self) -> bool {
+            let received = (&self.socket).read(&mut [0]).is_ok();
+            self.received.fetch_add(received.into(), Ordering::Relaxed);
+            received
+        }
+
+        fn expired(&self, _at: Instant) {}
+
+        fn remove(&self) {}
+    }
+
+    fn entry(poller: &Poller) -> (Arc<Entry>, UnixStream) {
+        let (socket, peer) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let entry = Arc::new(Entry { socket, received: AtomicUsize::new(0) });
+        poller.add(poller.key(), &entry.socket, epoll::EventFlags::IN, Arc::clone(&entry) as _).unwrap();
+        (entry, peer)
+    }
+
+    #[test]
+    fn a_connection_that_is_busy_alone_does_not_keep_the_others_waiting() {
+        let poller = Poller::new().unwrap();
+        let [(busy, mut sender), (other, mut other_sender)] = [(); 2].map(|()| entry(&poller));
+        let received = |entry: &Entry| entry.received.load(Ordering::Relaxed);
+        sender.write_all(&[1; 64]).unwrap();
+        for count in 1..=2 {
+            assert!(poller.drive_woken());
+            assert_eq!(received(&busy), count);
+        }
+        other_sender.write_all(&[1]).unwrap();
+        for _ in 0..=UNASKED_MAX {
+            assert!(poller.drive_woken());
+        }
+        assert_eq!(received(&busy), 3 + UNASKED_MAX as usize, "served without asking the set, and with it");
+        assert_eq!(received(&other), 1);
+    }
+
+    #[test]
+    fn who_is_ready_is_served_though_another_was_ready_before() {
+        let poller = Poller::new().unwrap();
+        let [(busy, mut sender), (other, mut other_sender)] = [(); 2].map(|()| entry(&poller));
+        sender.write_all(&[1; 2]).unwrap();
+        assert!(poller.drive_woken() && poller.drive_woken());
+        other_sender.write_all(&[1]).unwrap();
+        assert!(poller.drive_woken());
+        assert_eq!([&busy, &other].map(|entry| entry.received.load(Ordering::Relaxed)), [2, 1]);
+        assert!(!poller.drive_woken(), "nothing is left");
+    }
 }

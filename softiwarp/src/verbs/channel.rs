@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use verbs_sys::*;
 
+use super::completion::Cq;
 use super::inbox::Inbox;
 use super::rnic::{Rnic, rnic_of};
 use super::{created, errno, functions, posix, verb};
@@ -103,6 +104,8 @@ functions! {
         posix(next.map(|notified| {
             // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
             let context = unsafe { (*notified.cq).cq_context };
+            // SAFETY: as above.
+            unsafe { Cq::of(notified.cq) }.spare_sockets();
             // SAFETY: room for the queue, as verbs ask.
             unsafe { *cq = notified.cq };
             // SAFETY: room for what the program calls the queue, as verbs ask.

@@ -15,18 +15,6 @@ use super::rnic::{Rnic, rnic_of};
 use super::{created, functions, next_number, verb};
 use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
 
-/// The most completions taken at a time.
-const BATCH: usize = 16;
-/// An empty slot.
-const NOTHING: Completion = Completion {
-    id: 0,
-    status: Status::Success,
-    operation: Operation::Send,
-    length: 0,
-    queue_pair: 0,
-    invalidated: None,
-};
-
 /// A completion queue.
 #[repr(C)]
 pub(super) struct Cq {
@@ -40,8 +28,8 @@ pub(super) struct Cq {
     listed: Arc<Mutex<Option<Listed>>>,
     /// It is armed.
     armed: Arc<AtomicBool>,
-    /// It was armed, and has not been polled since.
-    just_armed: AtomicBool,
+    /// The next poll that finds nothing leaves the sockets alone ([`Cq::spare_sockets`]).
+    spared: AtomicBool,
     /// How many queue pairs use it.
     pub users: AtomicUsize,
 }
@@ -67,22 +55,19 @@ impl Cq {
     /// # Safety
     /// `wc` has room for `count`.
     unsafe fn take(&self, count: c_int, wc: *mut ibv_wc) -> c_int {
-        let mut batch = [NOTHING; BATCH];
-        let most = usize::try_from(count).unwrap_or(0);
-        let mut taken = 0;
-        while taken < most {
-            let asked = BATCH.min(most - taken);
-            let found = self.queue.poll_into(&mut batch[..asked]);
-            for completion in &batch[..found] {
-                // SAFETY: one of as many places as the caller has.
-                unsafe { wc.wrapping_add(taken).write(to_c(completion)) };
-                taken += 1;
-            }
-            if found < asked {
-                break;
-            }
-        }
+        let mut places = wc;
+        let taken = self.queue.poll_many(usize::try_from(count).unwrap_or(0), |completion| {
+            // SAFETY: one of as many places as the caller has.
+            unsafe { places.write(to_c(&completion)) };
+            places = places.wrapping_add(1);
+        });
         taken as c_int
+    }
+
+    /// The program has just waited for a completion, or is about to. It polls until it finds nothing, before and after a wait; the wait
+    /// reads the sockets.
+    pub(super) fn spare_sockets(&self) {
+        self.spared.store(true, Ordering::Relaxed);
     }
 
     /// Whether the program is about to wait for a completion, so that posted requests must be sent at once.
@@ -133,9 +118,8 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut 
     if found != 0 {
         return found;
     }
-    // The first poll after arming skips the sockets: the wait that follows reads them.
-    if own.just_armed.load(Ordering::Relaxed) {
-        own.just_armed.store(false, Ordering::Relaxed);
+    if own.spared.load(Ordering::Relaxed) {
+        own.spared.store(false, Ordering::Relaxed);
         own.rnic.poller.flush();
         return 0;
     }
@@ -158,7 +142,7 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
         // SAFETY: a channel of the caller's lives as long as its queues.
         unsafe { &*channel.cast::<Channel>() }.events.arm(&own.rnic.poller);
     }
-    own.just_armed.store(true, Ordering::Relaxed);
+    own.spare_sockets();
     own.queue.arm(if solicited_only != 0 { Arm::Solicited } else { Arm::Any });
     0
 }
@@ -206,10 +190,10 @@ functions! {
             (raw.context, raw.channel, raw.cq_context, raw.cqe) = (context, channel, cookie, cqe);
             raw.handle = next_number();
             let queue = Arc::new(CompletionQueue::new(room, tell));
-            let (users, just_armed) = (AtomicUsize::new(0), AtomicBool::new(false));
+            let (users, spared) = (AtomicUsize::new(0), AtomicBool::new(false));
             let place = Arc::clone(&listed);
             let _raw = UnsafeCell::new(raw);
-            let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, just_armed, users };
+            let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, spared, users };
             let cq = Box::into_raw(Box::new(cq)).cast();
             *place.lock() = Some(Listed(cq));
             if !channel.is_null() {
@@ -273,28 +257,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_was_just_armed_is_polled_without_a_look_at_the_sockets() {
+    fn a_queue_that_is_waited_for_is_polled_without_a_look_at_the_sockets_before_and_after() {
         // SAFETY: the only device there is.
         let context = unsafe { super::super::ibv_open_device(ptr::null_mut()) };
-        // SAFETY: the context lives; a queue without a channel.
-        let cq = unsafe { ibv_create_cq(context, 1, ptr::null_mut(), ptr::null_mut(), 0) };
+        // SAFETY: the context lives.
+        let channel = unsafe { super::super::ibv_create_comp_channel(context) };
+        // SAFETY: the context and the channel live.
+        let cq = unsafe { ibv_create_cq(context, 1, ptr::null_mut(), channel, 0) };
         assert!(!cq.is_null());
-        let mut wc: ibv_wc = zeroed();
-        // SAFETY: the queue lives.
-        let poller = &unsafe { Cq::of(cq) }.rnic.poller;
-        let mut looks = || {
-            let before = poller.looks();
+        let poll = || {
+            let mut wc: ibv_wc = zeroed();
             // SAFETY: the queue lives; room for one.
-            assert_eq!(unsafe { poll_cq(cq, 1, &raw mut wc) }, 0);
-            poller.looks() - before
+            unsafe { poll_cq(cq, 1, &raw mut wc) }
+        };
+        // SAFETY: the queue lives.
+        let own = unsafe { Cq::of(cq) };
+        let looks = || {
+            let before = own.rnic.poller.looks();
+            assert_eq!(poll(), 0);
+            own.rnic.poller.looks() - before
         };
         assert_eq!(looks(), 1);
         // SAFETY: the queue lives.
         assert_eq!(unsafe { req_notify_cq(cq, 0) }, 0);
         assert_eq!(looks(), 0, "the wait that follows looks");
         assert_eq!(looks(), 1, "a program that goes on polling");
+
+        let (status, operation) = (Status::Success, Operation::Send);
+        let done = Completion { id: 1, status, operation, length: 0, queue_pair: 0, invalidated: None };
+        own.queue.push(done, false);
+        let (mut of, mut cookie) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the channel lives; room for both.
+        let taken = unsafe { super::super::ibv_get_cq_event(channel, &raw mut of, &raw mut cookie) };
+        assert_eq!((taken, of), (0, cq));
+        assert_eq!(poll(), 1);
+        assert_eq!(looks(), 0, "the wait has looked");
+        assert_eq!(looks(), 1, "a program that goes on polling");
+        // SAFETY: one event was taken.
+        unsafe { ibv_ack_cq_events(cq, 1) };
         // SAFETY: destroyed once.
         assert_eq!(unsafe { ibv_destroy_cq(cq) }, 0);
+        // SAFETY: its queue is destroyed.
+        assert_eq!(unsafe { super::super::ibv_destroy_comp_channel(channel) }, 0);
         // SAFETY: closed once.
         assert_eq!(unsafe { super::super::ibv_close_device(context) }, 0);
     }

@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
@@ -168,7 +167,7 @@ impl<T> Inbox<T> {
         loop {
             // `sockets` tells the last known mode of the descriptor; saves an fcntl.
             let drives = self.sockets.load(Ordering::Relaxed);
-            let look = |poller: &Poller| self.events.drive(|| poller.drive(Some(Duration::ZERO)), &taken).1;
+            let look = |poller: &Poller| self.events.drive(|| poller.drive_woken(), &taken).1;
             if let Some(event) = poller.filter(|_| drives).and_then(look) {
                 expect();
                 return Ok(event);

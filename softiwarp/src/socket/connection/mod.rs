@@ -277,7 +277,7 @@ impl Connection {
 }
 
 impl Pollable for Connection {
-    fn ready(&self) {
+    fn ready(&self) -> bool {
         let mut state = self.state.lock();
         let event = match *state {
             State::Draining => {
@@ -291,18 +291,19 @@ impl Pollable for Connection {
         if let Some(event) = event {
             self.tell(event);
         }
-        if let Some(pair) = self.pair.get().filter(|_| up) {
-            let pair = pair.lock();
-            let queues = [pair.send_queue(), pair.receive_queue()].map(Arc::clone);
-            let waits = pair.waits_until().is_some();
-            if self.advance(pair) {
-                for queue in &queues {
-                    queue.was_busy(&(self.this.clone() as Weak<dyn Source>));
-                }
-            } else if waits {
-                self.lose_if_failed();
+        let Some(pair) = self.pair.get().filter(|_| up) else { return false };
+        let pair = pair.lock();
+        let queues = [pair.send_queue(), pair.receive_queue()].map(Arc::clone);
+        let waits = pair.waits_until().is_some();
+        let received = self.advance(pair);
+        if received {
+            for queue in &queues {
+                queue.was_busy(&(self.this.clone() as Weak<dyn Source>));
             }
+        } else if waits {
+            self.lose_if_failed();
         }
+        received
     }
 
     fn flush(&self) {
