@@ -237,6 +237,52 @@ fn a_queue_pair_that_goes_while_accepting() {
     }
 }
 
+/// Nobody stays connected to a queue pair that is not there, whether the request is cancelled or the queue pair goes.
+#[test]
+fn an_accept_that_is_given_up_is_told_to_the_peer() {
+    let _turn = turn();
+    if is_iwarp() {
+        // `Accept` does not wait for the peer.
+        return;
+    }
+    for cancelled in [true, false] {
+        let adapter = open();
+        let (active, passive) = (Client::on(&adapter), Client::on(&adapter));
+        let (listener, at) = listen_on(&adapter, passive.file);
+        let [mut request, mut connect, mut accept, mut complete, mut gone] = [(); 5].map(|()| Ov::new());
+        let peer = another(&passive);
+        assert_eq!(active.bind(), Status::SUCCESS);
+        assert_eq!(active.connect(at, b"", &mut connect), Status::PENDING);
+        // SAFETY: all OVERLAPPEDs are waited for.
+        unsafe {
+            listener.get_connection_request(passive.connector.as_ptr(), request.ptr());
+            assert_eq!(request.wait(&listener), Status::SUCCESS);
+            let accepted = passive.connector.accept(peer.as_ptr(), 0, 0, null(), 0, accept.ptr());
+            assert_eq!(accepted, Status::PENDING);
+            assert_eq!(connect.wait(&active.connector), Status::SUCCESS);
+            if cancelled {
+                assert_eq!(passive.connector.cancel_overlapped_requests(), Status::SUCCESS);
+            } else {
+                drop(peer);
+            }
+            assert_eq!(accept.wait(&passive.connector), Status::CANCELED);
+            let mut completed = active.connector.complete_connect(complete.ptr());
+            if completed == Status::PENDING {
+                completed = complete.wait(&active.connector);
+            }
+            let mut told = completed;
+            if completed == Status::SUCCESS {
+                told = active.connector.notify_disconnect(gone.ptr());
+            }
+            if told == Status::PENDING {
+                told = gone.wait(&active.connector);
+            }
+            let expected = [Status::SUCCESS, Status::CONNECTION_ABORTED, Status::CONNECTION_INVALID];
+            assert!(expected.contains(&told), "{cancelled}: {completed:?}, {told:?}");
+        }
+    }
+}
+
 #[test]
 fn a_queue_pair_that_goes_while_connecting() {
     let _turn = turn();

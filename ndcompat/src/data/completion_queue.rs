@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 use win32::io::{CancelScope, Canceller, File, Outstanding, Overlapped, Registration};
 
@@ -62,6 +63,8 @@ pub(crate) struct Queue {
     notification: Mutex<Notification>,
     file: Arc<AdapterFile>,
     requests: Arc<Outstanding>,
+    /// The status that the queue has failed with, once it has.
+    failed: AtomicI32,
     /// The device does not signal solicited events: for `Solicited`, it is armed for any.
     any_for_solicited: bool,
 }
@@ -108,6 +111,7 @@ impl CompletionQueue {
             notification: Mutex::new(Notification::default()),
             requests: Arc::default(),
             file: file.clone(),
+            failed: AtomicI32::new(Status::SUCCESS.0),
             any_for_solicited: !limits.quirks.solicited_events,
         });
         let events = file.file().add_source(channel.fd(), queue.clone()).map_err(Status::of_host)?;
@@ -162,6 +166,12 @@ impl CompletionQueue {
     /// The pending requests.
     pub fn requests(&self) -> &Outstanding {
         &self.queue.requests
+    }
+
+    /// The status that the queue has failed with, as `Notify` returns it.
+    pub(crate) fn failure(&self) -> Option<Status> {
+        let status = Status(self.queue.failed.load(Ordering::Acquire));
+        (status != Status::SUCCESS).then_some(status)
     }
 
     /// Completes all pending `Notify` requests with `ND_CANCELED`, oldest first.

@@ -289,11 +289,14 @@ impl RequestQueue {
         }
     }
 
-    /// Drains the device's last request if it is unsignalled, as requests flushed without the device are reported after it.
-    /// `post` posts a signalled request without effect, with the `wr_id` given, and returns whether there was room.
+    /// Drains the device's last request if it is unsignalled and requests flushed without the device, which are reported after it, wait
+    /// for it. `post` posts a signalled request without effect, with the `wr_id` given, and returns whether there was room.
     pub(crate) fn drain(&self, post: impl FnOnce(u64) -> bool) {
         let mut producer = self.producer.lock();
-        if !producer.undrained.is_null() && post(WrId::drain(producer.undrained).0) {
+        if producer.undrained.is_null() || producer.last() == producer.undrained {
+            return;
+        }
+        if post(WrId::drain(producer.undrained).0) {
             producer.undrained = std::ptr::null_mut();
         }
     }

@@ -69,7 +69,7 @@ struct State {
 
 /// A bound window.
 struct Bound {
-    /// The registration of the window, if the device's windows are not used. Dropping it revokes the peers' access.
+    /// The registration of the window, if the device's windows are not used. Dropping it ends the peers' access.
     registration: Cell<Option<verbs::MemoryRegion>>,
     /// The region, which counts the window, and cannot be deregistered until the window is unbound.
     region: Arc<MemoryRegion>,
@@ -77,6 +77,8 @@ struct Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
+        // First: once the window does not count, the region can be deregistered, and the program may free the memory.
+        drop(self.registration.take());
         self.region.window_unbound();
     }
 }

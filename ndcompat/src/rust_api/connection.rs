@@ -95,7 +95,8 @@ impl Session {
             let private_data = connector.private_data().unwrap_or_default();
             return Err(ConnectError { status, cause: connector.cause(), private_data });
         }
-        let private_data = connector.private_data()?;
+        // The peer may have left meanwhile, which `CompleteConnect` tells.
+        let private_data = connector.private_data().unwrap_or_default();
         connector.begin_complete_connect().map_err(ConnectError::of_call)?.await?;
         Ok(Connection { connector, pair, private_data })
     }
@@ -217,20 +218,25 @@ impl Acceptor {
     }
 
     /// Waits for the next connection request. A peer that comes when the future has been dropped, or just before, waits for the
-    /// next one.
+    /// next one. One that has given up again is passed over.
     ///
     /// # Errors
     /// `ND_DEVICE_REMOVED` once the device is gone; `ND_INSUFFICIENT_RESOURCES`.
     pub async fn request(&self) -> Result<Incoming> {
-        let connector = self.session.new_connector()?;
-        let operation = self.listener.begin_connection_request(&connector)?;
-        let mut pending = PendingRequest { listener: &self.listener, connector, operation, ended: false };
-        let result = (&mut pending.operation).await;
-        pending.ended = true;
-        result?;
-        let connector = pending.connector.clone();
-        let private_data = connector.private_data()?;
-        Ok(Incoming { connector, private_data })
+        loop {
+            let connector = self.session.new_connector()?;
+            let operation = self.listener.begin_connection_request(&connector)?;
+            let mut pending = PendingRequest { listener: &self.listener, connector, operation, ended: false };
+            let result = (&mut pending.operation).await;
+            pending.ended = true;
+            result?;
+            let connector = pending.connector.clone();
+            match connector.private_data() {
+                // The peer has given up since.
+                Err(Status::CONNECTION_INVALID) => {}
+                private_data => return Ok(Incoming { connector, private_data: private_data? }),
+            }
+        }
     }
 }
 

@@ -132,16 +132,21 @@ impl Dispatcher {
             taking.again.set(false);
             let mut results = [Completion::default(); BATCH];
             let count = self.queue.results(&mut results);
-            let has_waiting = {
+            let (has_waiting, has_failed) = {
                 let mut requests = self.requests.lock();
                 for result in &results[..count] {
                     requests.complete(result, &mut woken, &mut dropped);
                 }
-                requests.has_waiting()
+                (requests.has_waiting(), requests.has_failed())
             };
             if count < BATCH {
-                if has_waiting {
-                    self.ensure_notify(&taking);
+                // Who only looks is not told by `Notify`.
+                let failure = match self.queue.failure().filter(|_| !has_failed) {
+                    None if has_waiting => self.ensure_notify(&taking),
+                    failure => failure,
+                };
+                if let Some(status) = failure {
+                    woken.extend(self.fail(status));
                 }
                 if !taking.again.get() {
                     break;
@@ -155,8 +160,9 @@ impl Dispatcher {
         drop(dropped);
     }
 
-    /// Ensures that a `Notify` is pending, and that its completion wakes [`NotifyWaker`].
-    fn ensure_notify(&self, taking: &Taking) {
+    /// Ensures that a `Notify` is pending, and that its completion wakes [`NotifyWaker`]. Returns the status of a completion queue that has
+    /// failed.
+    fn ensure_notify(&self, taking: &Taking) -> Option<Status> {
         if !taking.registered.replace(true) {
             io::wake_when_complete(self.notify.as_ptr(), &self.notify_waker);
             self.file.expect_poll_loop();
@@ -164,25 +170,22 @@ impl Dispatcher {
         // SAFETY: it lives as long as the dispatcher; its fields are atomics.
         let status = unsafe { self.notify.as_ref() }.internal.load(Ordering::Acquire) as i32;
         if status == Status::PENDING.0 {
-            return;
+            return None;
         }
         // SAFETY: no request uses the OVERLAPPED: the last one has completed, or none has begun. It is freed when the dispatcher
         // is dropped, which cancels the request first.
-        match unsafe { self.queue.notify(NotifyType::Any, self.notify.as_ptr()) } {
-            Status::PENDING => {}
-            status => self.fail(status),
-        }
+        let status = unsafe { self.queue.notify(NotifyType::Any, self.notify.as_ptr()) };
+        Some(status).filter(|&status| status != Status::PENDING)
     }
 
-    /// The completion queue has failed: completes all requests with `status`.
-    fn fail(&self, status: Status) {
+    /// The completion queue has failed: completes all requests with `status`. Returns the wakers to call.
+    fn fail(&self, status: Status) -> Vec<Waker> {
         let pairs = self.requests.lock().refuse(status);
         // The device must stop using the memory before that is given back. Any queue pair may take a shared receive.
         for pair in pairs {
             let _ = pair.flush();
         }
-        let woken = self.requests.lock().fail(status);
-        wake_all(woken);
+        self.requests.lock().fail(status)
     }
 
     /// The memory and the result of a request if it has completed. Otherwise its waker is registered, unless that of

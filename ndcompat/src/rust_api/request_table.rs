@@ -100,6 +100,11 @@ impl RequestTable {
         self.requests.len()
     }
 
+    /// Whether the completion queue has failed, and its requests with it.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// Whether any request has a waker registered.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting > 0

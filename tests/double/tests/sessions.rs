@@ -260,6 +260,18 @@ fn no_message_is_written_to_memory_that_a_failed_session_has_given_back() {
     });
 }
 
+/// Who only looks is not told by a notification.
+#[test]
+fn who_spins_learns_that_the_completion_queue_has_failed() {
+    let _turn = turn();
+    let session = session();
+    let pair = session.queue_pair().build().unwrap();
+    let receiving = pair.receive(session.buffer(8).unwrap());
+    raise_async(IBV_EVENT_CQ_ERR);
+    let (_, result) = session.spin_for(SOON, receiving).expect("it ends");
+    assert_eq!(result.err(), Some(Status::BUFFER_OVERFLOW));
+}
+
 #[test]
 fn a_shared_queue_of_another_session_is_refused() {
     let _turn = turn();

@@ -69,10 +69,7 @@ impl Connector {
             Step::PeerLeft => state.phase = Phase::Replied(Peer::Gone),
             Step::RefusePeer => {
                 deferred = state.close(End::Local);
-                // Destroying the id rejects the peer, whose `Accept` is pending. Over iWARP the connection is up:
-                // disconnect.
-                deferred.disconnect.take_if(|_| !self.is_iwarp());
-                deferred.destroy = state.id.take();
+                self.destroy_id(state, &mut deferred);
             }
             Step::Establish if state.has_failed => {
                 let established = state.establishing.take();
@@ -92,7 +89,12 @@ impl Connector {
             Step::FailAccept => {
                 let status = failure(cause, event.as_ref());
                 state.terms = terms_of_refusal(event);
-                return state.accept_failed(status);
+                deferred = state.accept_failed(status);
+                if matches!(cause, Cause::Cancelled | Cause::Released) {
+                    // The peer has the answer, and would be connected to a queue pair that is not there.
+                    deferred.disconnect = state.id.clone();
+                    self.destroy_id(state, &mut deferred);
+                }
             }
             Step::Abandon => {
                 state.terms = terms_of_refusal(event);
@@ -122,6 +124,13 @@ impl Connector {
             Step::Flush => deferred.flush = state.core.take(),
         }
         deferred
+    }
+
+    /// Destroys the id of a connection that is not established on this side, which rejects the peer. Over iWARP the connection is up, and
+    /// is disconnected.
+    fn destroy_id(&self, state: &mut State, deferred: &mut Deferred) {
+        deferred.disconnect.take_if(|_| !self.is_iwarp());
+        deferred.destroy = state.id.take();
     }
 
     /// The terms of the connection: the lower limit of both sides.

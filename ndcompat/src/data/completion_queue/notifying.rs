@@ -11,6 +11,7 @@ use crate::types::NotifyType;
 use crate::verbs::{AsyncEvent, bindings::IBV_EVENT_CQ_ERR};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use win32::io::{CancelScope, Canceller, Overlapped, Source};
 
 impl Queue {
@@ -116,6 +117,7 @@ impl Queue {
     }
 
     fn fail_with(&self, mut notification: MutexGuard<'_, Notification>, status: Status) {
+        self.failed.store(status.0, Ordering::Release);
         let requests = notification.fail(status);
         drop(notification);
         for request in requests {

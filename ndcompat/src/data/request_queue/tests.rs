@@ -1,6 +1,7 @@
 //! Posting, completing and reporting the slots of a request queue.
 
 use super::*;
+use crate::data::backlog::Backlog;
 use crate::verbs::bindings::*;
 
 struct Nobody;
@@ -243,8 +244,8 @@ fn a_drained_request_that_has_failed_is_reported_once() {
     let queue = queue(4);
     let silent = post(&queue, 1, true).unwrap();
     queue.start_flushing();
-    let drained = drain(&queue);
     assert_eq!(post(&queue, 2, false).err(), Some(NotPosted::Flushed));
+    let drained = drain(&queue);
     // The device flushes the drain request, and the other request later.
     let flushed = completed(&silent, IBV_WC_WR_FLUSH_ERR);
     assert_eq!(flushed, [(1, Status::CANCELED), (2, Status::CANCELED)]);
@@ -252,6 +253,28 @@ fn a_drained_request_that_has_failed_is_reported_once() {
         assert!(completed(&drained, status).is_empty());
         assert!(queue.is_idle() && reported(&queue).is_empty(), "nothing is reported again");
     }
+}
+
+/// A drain request fails where the peer is gone, and with it the queue pair, whose receives may have to stay.
+#[test]
+fn nothing_is_drained_before_something_waits_for_it() {
+    let queue = queue(4);
+    post(&queue, 1, true).unwrap();
+    queue.start_flushing();
+    queue.drain(|_| unreachable!("nothing waits"));
+    assert_eq!(post(&queue, 2, false).err(), Some(NotPosted::Flushed));
+    assert_eq!(completed(&drain(&queue), IBV_WC_SUCCESS), [(2, Status::CANCELED)]);
+}
+
+/// The device still has the request, and its completion names the slot.
+#[test]
+fn a_request_that_is_timed_out_does_not_give_its_success_to_a_later_one() {
+    let queue = queue(1);
+    let late = post(&queue, 1, false).unwrap();
+    let mut backlog = Backlog::default();
+    backlog.time_out(&queue);
+    assert_eq!(post(&queue, 2, false).err(), Some(NotPosted::Flushed));
+    assert!(completed(&late, IBV_WC_SUCCESS).is_empty());
 }
 
 #[test]
