@@ -213,6 +213,12 @@ impl Connector {
         }
     }
 
+    /// The private data of the connection request that the program has not answered yet, if there is one.
+    pub(crate) fn asked_with(&self) -> Option<Vec<u8>> {
+        let state = self.lock();
+        (state.phase == Phase::Requested).then(|| state.terms.private_data.clone())
+    }
+
     /// What is beneath the last `Connect` that has failed after it had begun: the event of the connection manager, or the call that
     /// failed.
     pub fn cause(&self) -> Option<Beneath> {

@@ -231,10 +231,9 @@ impl Acceptor {
             pending.ended = true;
             result?;
             let connector = pending.connector.clone();
-            match connector.private_data() {
-                // The peer has given up since.
-                Err(Status::CONNECTION_INVALID) => {}
-                private_data => return Ok(Incoming { connector, private_data: private_data? }),
+            // Otherwise the peer has given up since.
+            if let Some(private_data) = connector.asked_with() {
+                return Ok(Incoming { connector, private_data });
             }
         }
     }

@@ -3,9 +3,9 @@
 #[path = "../../shared/sessions.rs"]
 mod shared;
 
-use double::{Side, complete_with, fail, heap, raise_async, remove_device, turn};
+use double::{CmEvent, Side, complete_with, fail, heap, raise_async, raise_event, remove_device, turn};
 use ndcompat::types::{RegionFlags, RequestFlags};
-use ndcompat::verbs::bindings::IBV_EVENT_CQ_ERR;
+use ndcompat::verbs::bindings::{IBV_EVENT_CQ_ERR, RDMA_CM_EVENT_REJECTED};
 use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
 use std::future::Future;
 use std::pin::Pin;
@@ -258,6 +258,30 @@ fn no_message_is_written_to_memory_that_a_failed_session_has_given_back() {
         assert_eq!(buffer[..], [0; 8]);
         assert_eq!(server.queue_pair().build().err(), Some(Status::BUFFER_OVERFLOW));
     });
+}
+
+/// The peer has come to the request, and goes before the task looks.
+#[test]
+fn a_peer_that_has_given_up_is_passed_over() {
+    let _turn = turn();
+    let (client, server) = (session(), session());
+    let acceptor = server.listen(Provider::addresses().unwrap()[0]).unwrap();
+    let address = acceptor.local_address().unwrap();
+    let woken = Arc::new(Count::default());
+    let waker = Waker::from(woken.clone());
+    let mut request = std::pin::pin!(acceptor.request());
+    let mut look = || request.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(look().is_pending());
+    let pair = client.queue_pair().build().unwrap();
+    let mut connecting = std::pin::pin!(client.connect(pair, address, Offer::default()));
+    while woken.0.load(Ordering::SeqCst) == 0 {
+        assert!(client.wait_for(Duration::from_millis(1), connecting.as_mut()).is_none());
+    }
+    // For a listener it has no meaning.
+    let rejected = CmEvent { kind: RDMA_CM_EVENT_REJECTED, status: 4, data: Vec::new() };
+    raise_event(address.port(), rejected);
+    assert!(server.wait_for(Duration::from_millis(50), std::future::pending::<()>()).is_none());
+    assert!(look().is_pending(), "there is nobody to answer");
 }
 
 /// Who only looks is not told by a notification.
