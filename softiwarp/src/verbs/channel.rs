@@ -3,11 +3,11 @@
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use verbs_sys::*;
 
-use super::completion::Cq;
 use super::inbox::Inbox;
 use super::rnic::{Rnic, rnic_of};
 use super::{created, errno, functions, posix, verb};
@@ -26,6 +26,8 @@ pub(super) struct Channel {
 pub(super) struct Notified {
     cq: *mut ibv_cq,
     events: Arc<Unacknowledged>,
+    /// Is set when the program takes the event: the queue's next poll that finds nothing leaves the sockets alone.
+    spared: Arc<AtomicBool>,
 }
 
 // SAFETY: queues may be used by any thread.
@@ -61,8 +63,8 @@ impl Unacknowledged {
 }
 
 impl Notified {
-    pub(super) fn new(cq: *mut ibv_cq, events: &Arc<Unacknowledged>) -> Notified {
-        Notified { cq, events: Arc::clone(events) }
+    pub(super) fn new(cq: *mut ibv_cq, events: &Arc<Unacknowledged>, spared: &Arc<AtomicBool>) -> Notified {
+        Notified { cq, events: Arc::clone(events), spared: Arc::clone(spared) }
     }
 
     pub(super) fn is_of(&self, cq: *mut ibv_cq) -> bool {
@@ -104,8 +106,7 @@ functions! {
         posix(next.map(|notified| {
             // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
             let context = unsafe { (*notified.cq).cq_context };
-            // SAFETY: as above.
-            unsafe { Cq::of(notified.cq) }.spare_sockets();
+            notified.spared.store(true, Ordering::Relaxed);
             // SAFETY: room for the queue, as verbs ask.
             unsafe { *cq = notified.cq };
             // SAFETY: room for what the program calls the queue, as verbs ask.

@@ -28,8 +28,9 @@ pub(super) struct Cq {
     listed: Arc<Mutex<Option<Listed>>>,
     /// It is armed.
     armed: Arc<AtomicBool>,
-    /// The next poll that finds nothing leaves the sockets alone ([`Cq::spare_sockets`]).
-    spared: AtomicBool,
+    /// The next poll that finds nothing leaves the sockets alone: the program has just waited for a completion, or is about to. It polls
+    /// until it finds nothing before and after a wait, and the wait reads the sockets.
+    spared: Arc<AtomicBool>,
     /// How many queue pairs use it.
     pub users: AtomicUsize,
 }
@@ -62,12 +63,6 @@ impl Cq {
             places = places.wrapping_add(1);
         });
         taken as c_int
-    }
-
-    /// The program has just waited for a completion, or is about to. It polls until it finds nothing, before and after a wait; the wait
-    /// reads the sockets.
-    pub(super) fn spare_sockets(&self) {
-        self.spared.store(true, Ordering::Relaxed);
     }
 
     /// Whether the program is about to wait for a completion, so that posted requests must be sent at once.
@@ -142,7 +137,7 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
         // SAFETY: a channel of the caller's lives as long as its queues.
         unsafe { &*channel.cast::<Channel>() }.events.arm(&own.rnic.poller);
     }
-    own.spare_sockets();
+    own.spared.store(true, Ordering::Relaxed);
     own.queue.arm(if solicited_only != 0 { Arm::Solicited } else { Arm::Any });
     0
 }
@@ -166,8 +161,9 @@ functions! {
             let events = Arc::<Unacknowledged>::default();
             // SAFETY: a channel of the caller's lives as long as its queues.
             let inbox = (!channel.is_null()).then(|| unsafe { Arc::clone(&(*channel.cast::<Channel>()).events) });
-            let armed = Arc::new(AtomicBool::new(false));
+            let [armed, spared] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
             let (place, counted, flag) = (Arc::clone(&listed), Arc::clone(&events), Arc::clone(&armed));
+            let told = Arc::clone(&spared);
             let tell = move |event| {
                 if event == Event::Completion && flag.swap(false, Ordering::Relaxed) && let Some(inbox) = &inbox {
                     inbox.disarm();
@@ -175,7 +171,7 @@ functions! {
                 let place = place.lock();
                 let Some(Listed(cq)) = *place else { return };
                 match (event, &inbox) {
-                    (Event::Completion, Some(inbox)) => inbox.push(Notified::new(cq, &counted)),
+                    (Event::Completion, Some(inbox)) => inbox.push(Notified::new(cq, &counted, &told)),
                     (Event::Completion, None) => {}
                     (Event::Overflow, _) => {
                         let element = ibv_async_event__bindgen_ty_1 { cq };
@@ -190,7 +186,7 @@ functions! {
             (raw.context, raw.channel, raw.cq_context, raw.cqe) = (context, channel, cookie, cqe);
             raw.handle = next_number();
             let queue = Arc::new(CompletionQueue::new(room, tell));
-            let (users, spared) = (AtomicUsize::new(0), AtomicBool::new(false));
+            let users = AtomicUsize::new(0);
             let place = Arc::clone(&listed);
             let _raw = UnsafeCell::new(raw);
             let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, spared, users };
