@@ -100,7 +100,7 @@ pub struct Ping {
     /// Number of messages
     #[arg(long, short, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Message size in bytes, also with K or M
+    /// Message size in bytes, also with K, M or G (or KiB, MiB, GiB)
     #[arg(long, short, default_value = "64", value_parser = size)]
     pub size: u32,
     /// Seconds between messages
@@ -121,7 +121,7 @@ pub struct Perf {
     /// How to wait for completions
     #[arg(long, short, value_enum, default_value_t = Wait::Poll)]
     pub wait: Wait,
-    /// Message size in bytes, also with K or M; several sizes, separated by commas, give a table
+    /// Message size in bytes, also with K, M or G (or KiB, MiB, GiB); several sizes, separated by commas, give a table
     #[arg(long, short, value_delimiter = ',', default_value = "64", value_parser = size)]
     pub size: Vec<u32>,
     /// How long to measure each size, in seconds
@@ -154,7 +154,7 @@ pub struct Copy {
     /// The local RDMA address to connect from [default: the one that the route to the peer has]
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub bind: Option<Place>,
-    /// Size of a piece in bytes, also with K or M
+    /// Size of a piece in bytes, also with K, M or G (or KiB, MiB, GiB)
     #[arg(long, default_value = "256K", value_parser = size)]
     pub piece: u32,
     /// Number of pieces in flight
@@ -194,17 +194,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is no time to wait"))
 }
 
-/// A number of bytes: `64`, `4K`, `1M`.
+/// A number of bytes: `64`, `4K`, `1MiB`.
 fn size(text: &str) -> Result<u32, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
-        _ => (text, 1),
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" => Some(1),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
     };
-    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let bytes = number.parse::<u32>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
     match bytes {
         Some(bytes @ 1..=0x4000_0000) => Ok(bytes),
-        _ => Err(format!("'{text}' is no number of bytes between 1 and 1024M")),
+        _ => Err(format!("'{text}' is no number of bytes between 1 and 1G, such as 64, 4K or 1MiB")),
     }
 }
 
@@ -219,8 +223,19 @@ mod tests {
 
     #[test]
     fn sizes_have_units_and_bounds() {
-        assert_eq!((size("64"), size("4K"), size("1M")), (Ok(64), Ok(4096), Ok(1 << 20)));
-        for bad in ["0", "-1", "K", "", "2048M", "5000M", "1.5K"] {
+        for (text, bytes) in [
+            ("64", 64),
+            ("4K", 4 << 10),
+            ("4kib", 4 << 10),
+            ("1M", 1 << 20),
+            ("3MiB", 3 << 20),
+            ("1024m", 1 << 30),
+            ("1G", 1 << 30),
+            ("1GiB", 1 << 30),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["0", "-1", "+1", "K", "", "2048M", "5000M", "2G", "8G", "1.5K", "1KB", "1iB", "1 K", "1µ"] {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert!(seconds("-1").is_err() && seconds("x").is_err() && seconds("0.5").is_ok());
