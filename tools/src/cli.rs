@@ -80,7 +80,7 @@ pub struct Serve {
 #[derive(Args, Clone)]
 pub struct Peer {
     /// Where `nd serve` runs
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "loopback")]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "loopback", value_parser = peer)]
     pub host: Option<Place>,
     /// Runs both ends in this process, on this RDMA address or on the first one
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["host", "bind"])]
@@ -89,7 +89,7 @@ pub struct Peer {
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub bind: Option<Place>,
     /// How long to wait for the peer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = limit)]
     pub timeout: Duration,
 }
 
@@ -161,7 +161,7 @@ pub struct Copy {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub depth: u32,
     /// How long to wait for the peer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = limit)]
     pub timeout: Duration,
     /// Shows no progress
     #[arg(long)]
@@ -189,9 +189,30 @@ pub enum Wait {
     Port,
 }
 
+/// Where to connect to. Port 0 is for one's own end: any that is free.
+fn peer(text: &str) -> Result<Place, String> {
+    let place: Place = text.parse()?;
+    if place.port == Some(0) {
+        return Err(format!("nobody listens at port 0; the default is {PORT}"));
+    }
+    Ok(place)
+}
+
+/// A time, which may be 0. What the clock cannot count is refused.
 fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(1_000_000_000);
     let seconds: f64 = text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is no time to wait"))
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|&time| time <= MOST);
+    time.ok_or_else(|| format!("'{text}' is no time to wait"))
+}
+
+/// How long to wait for somebody, which takes some time at least.
+fn limit(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time.is_zero() {
+        return Err("no peer answers in 0 seconds".into());
+    }
+    Ok(time)
 }
 
 /// A number of bytes: `64`, `4K`, `1MiB`.
@@ -238,6 +259,21 @@ mod tests {
         for bad in ["0", "-1", "+1", "K", "", "2048M", "5000M", "2G", "8G", "1.5K", "1KB", "1iB", "1 K", "1µ"] {
             assert!(size(bad).is_err(), "{bad}");
         }
-        assert!(seconds("-1").is_err() && seconds("x").is_err() && seconds("0.5").is_ok());
+    }
+
+    #[test]
+    fn times_have_bounds_and_waiting_for_somebody_takes_some() {
+        let half = Ok(Duration::from_millis(500));
+        assert_eq!((seconds("0.5"), limit("0.5"), seconds("0")), (half.clone(), half, Ok(Duration::ZERO)));
+        for bad in ["-1", "x", "", "nan", "inf", "1e19"] {
+            assert!(seconds(bad).is_err() && limit(bad).is_err(), "{bad}");
+        }
+        assert!(limit("0").is_err() && limit("1e-12").is_err());
+    }
+
+    #[test]
+    fn nobody_listens_at_port_0() {
+        assert!(peer("there:0").is_err() && peer("[::1]:0").is_err());
+        assert_eq!(peer("there:1").unwrap().port, Some(1));
     }
 }

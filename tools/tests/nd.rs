@@ -202,6 +202,9 @@ fn addresses_and_sizes_that_are_none_are_refused() {
 fn a_wrong_command_line_is_told_as_json_too() {
     for (bad, named) in [
         (&["--json", "ping", "127.0.0.1:99999"][..], "'99999' is no port"),
+        (&["--json", "ping", "127.0.0.1:0"], "nobody listens at port 0"),
+        (&["--json", "perf", "127.0.0.1", "--timeout", "0"], "no peer answers in 0 seconds"),
+        (&["--json", "copy", "/etc/hostname", "127.0.0.1:", "--timeout", "0"], "no peer answers in 0 seconds"),
         (&["ping", "--json"], "<HOST[:PORT]>"),
         (&["typo", "--json"], "unrecognized subcommand 'typo'"),
         (&["--json"], "requires a subcommand"),
