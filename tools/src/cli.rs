@@ -145,7 +145,7 @@ pub struct Perf {
 pub struct Copy {
     /// File to copy
     pub file: PathBuf,
-    /// Destination: a host, a colon, and optionally a name for the file there
+    /// Destination: a host, a colon, and optionally a name for the file there; the port goes into --port
     #[arg(value_name = "HOST:[NAME]")]
     pub to: Destination,
     /// The port of `nd serve`

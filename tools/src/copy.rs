@@ -122,6 +122,9 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
             copied as f64 / seconds / 1e6
         );
     }
+    if let Some(hint) = options.to.hint() {
+        eprintln!("nd: {hint}");
+    }
     Ok(true)
 }
 

@@ -66,6 +66,7 @@ fn hint(command: &Command) -> Option<String> {
         }
         Command::Serve(serve) => serve.bind.as_ref()?.hint(),
         Command::Info(info) => info.address.as_ref()?.hint(),
+        Command::Copy(copy) => copy.to.hint(),
         _ => None,
     }
 }

@@ -359,6 +359,17 @@ fn a_file_arrives_whole_and_replaces_no_other() {
 }
 
 #[test]
+fn a_name_that_may_be_meant_as_the_port_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
+    let copy = |to: &str, port: &str| nd(&["copy", "/etc/hostname", to, "--port", port]);
+    let hint = "'7651' is the name of the file there; if it was meant as the port: --port 7651";
+    copy("127.0.0.1:7651", server.port()).assert().success().stderr(contains(hint));
+    copy("127.0.0.1:7651", "1").assert().code(1).stderr(contains(hint));
+    copy("127.0.0.1:7651.raw", server.port()).assert().success().stderr("");
+}
+
+#[test]
 fn nothing_is_left_of_a_file_whose_receiver_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
