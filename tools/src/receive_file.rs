@@ -1,6 +1,6 @@
 //! The receiving side of `nd copy`, in `nd serve`: takes the pieces out of the memory that the peer writes to, and stores the file.
 
-use crate::arriving::Arriving;
+use crate::arriving::{self, Arriving};
 use crate::messages::{Receives, Waiting, ended, say};
 use crate::output::plain;
 use crate::protocol::Request;
@@ -63,10 +63,7 @@ fn take(
     ensure!(is_plain, "'{name}' is no name of a file");
     let folder = files.folder.as_deref().unwrap_or(Path::new("."));
     let target = folder.join(name);
-    ensure!(
-        files.overwrite || !target.exists(),
-        "there is a '{name}' already: nd serve --overwrite lets it be replaced"
-    );
+    ensure!(files.overwrite || !target.exists(), arriving::exists(name));
     let mut file = Arriving::begin(folder, name)?;
     let (mut digest, mut bytes, mut at) = (Sha256::new(), 0u64, 0u64);
     let mut piece = vec![0; request.size as usize];
