@@ -9,6 +9,7 @@ mod tests;
 
 use crate::failure;
 use crate::info;
+use crate::output;
 use anyhow::Result;
 use ndcompat::Provider;
 use serde::Serialize;
@@ -68,7 +69,7 @@ pub fn run(json: bool) -> Result<bool> {
     });
     addresses(&mut findings);
     if json {
-        out!("{}", json!({ "well": findings.is_well(), "findings": findings.0 }));
+        output::json(&json!({ "well": findings.is_well(), "findings": findings.0 }));
         return Ok(findings.is_well());
     }
     for Finding { level, found, mend } in &findings.0 {

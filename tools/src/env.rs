@@ -1,6 +1,7 @@
 //! `nd env`: the environment variables that the library reads. `docs/environment.md` is generated from this table.
 
 use crate::cli;
+use crate::output;
 use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write;
@@ -165,7 +166,7 @@ pub fn run(options: &cli::Env, json: bool) -> Result<bool> {
                 json!({ "name": name, "value": value(name), "default": default, "meaning": meaning })
             })
             .collect();
-        out!("{}", json!({ "variables": all }));
+        output::json(&json!({ "variables": all }));
         return Ok(true);
     }
     for Variable { name, default, meaning } in VARIABLES {

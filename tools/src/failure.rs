@@ -93,13 +93,10 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let (what, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
         let what: Vec<_> = what.trim_start_matches("error: ").lines().map(str::trim).collect();
-        out!(
-            "{}",
-            json!({
-                "error": what.join(" "), "status": null, "code": null, "errno": null, "errno_name": null, "call": null,
-                "advice": advice.trim(), "hint": null,
-            })
-        );
+        output::json(&json!({
+            "error": what.join(" "), "status": null, "code": null, "errno": null, "errno_name": null, "call": null,
+            "advice": advice.trim(), "hint": null,
+        }));
     }
     if error.use_stderr() {
         let _ = error.print();
@@ -114,7 +111,7 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
 pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
     let Known { errno, call, advice, .. } = Known::of(error);
     if json {
-        out!("{}", as_json(error, hint));
+        output::json(&as_json(error, hint));
     }
     // It may be what a peer says.
     eprintln!("nd: {}", plain(&format!("{error:#}")));

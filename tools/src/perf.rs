@@ -5,6 +5,7 @@
 
 use crate::cli::{self, Operation, Wait};
 use crate::measure::Times;
+use crate::output;
 use crate::peer::{Ends, connect, session};
 use crate::protocol::{CREDIT, Purpose, RECEIVES, Request};
 use anyhow::{Context, Result};
@@ -73,14 +74,11 @@ pub fn run(options: &cli::Perf, json: bool) -> Result<bool> {
     }
     if json {
         let local = ends.from.map_or_else(|| ndcompat::Provider::resolve(to), Ok)?;
-        out!(
-            "{}",
-            json!({
-                "from": local, "to": to, "operation": options.operation, "wait": options.wait,
-                "measure": if options.bandwidth { "bandwidth" } else { "latency" },
-                "queue_pairs": options.queue_pairs, "depth": options.depth, "results": results,
-            })
-        );
+        output::json(&json!({
+            "from": local, "to": to, "operation": options.operation, "wait": options.wait,
+            "measure": if options.bandwidth { "bandwidth" } else { "latency" },
+            "queue_pairs": options.queue_pairs, "depth": options.depth, "results": results,
+        }));
     }
     Ok(true)
 }

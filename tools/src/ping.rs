@@ -2,6 +2,7 @@
 
 use crate::cli;
 use crate::measure::Times;
+use crate::output;
 use crate::peer::{connect, session};
 use crate::protocol::{Purpose, Request};
 use anyhow::{Context, Result};
@@ -46,7 +47,7 @@ pub fn run(options: &cli::Ping, json: bool) -> Result<bool> {
     }
     session.wait(connection.disconnect()).context("disconnecting")?;
     if json {
-        out!("{}", json!({ "from": from, "to": to, "size": size, "round_trip_us": times.json() }));
+        output::json(&json!({ "from": from, "to": to, "size": size, "round_trip_us": times.json() }));
     } else {
         out!("min {:.1}, median {:.1}, max {:.1} µs", times.at(0.0), times.at(50.0), times.at(100.0));
     }

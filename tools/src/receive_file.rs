@@ -2,7 +2,7 @@
 
 use crate::arriving::{self, Arriving};
 use crate::messages::{Receives, Waiting, ended, say};
-use crate::output::plain;
+use crate::output::{self, plain};
 use crate::protocol::Request;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
 use anyhow::{Context, Result, bail, ensure};
@@ -90,7 +90,7 @@ fn take(
                 let from =
                     connection.peer_address().map_or_else(|_| "a peer".into(), |peer| peer.to_string());
                 if files.json {
-                    out!("{}", json!({ "received": name, "bytes": bytes, "from": from }));
+                    output::json(&json!({ "received": name, "bytes": bytes, "from": from }));
                 } else {
                     out!("{}: {bytes} bytes from {from}", plain(name));
                 }

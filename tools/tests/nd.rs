@@ -359,6 +359,24 @@ fn a_file_arrives_whole_and_replaces_no_other() {
 }
 
 #[test]
+fn the_name_of_a_peers_file_moves_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
+    let name = "\u{1b}[31m\u{7f}\u{9b}2J\u{202e}größe";
+    let to = format!("127.0.0.1:{name}");
+    let copied = nd(&["copy", "/etc/hostname", &to, "--port", server.port(), "--json"]).assert().success();
+    let copied = String::from_utf8(copied.get_output().stdout.clone()).unwrap();
+    let mut received = String::new();
+    server.2.read_line(&mut received).unwrap();
+    for (line, key) in [(copied, "name"), (received, "received")] {
+        let escaped = r#""\u001b[31m\u007f\u009b2J\u202egröße""#;
+        assert!(line.contains(escaped), "{}", line.escape_debug());
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()[key], name);
+    }
+    assert!(folder.path().join(name).exists());
+}
+
+#[test]
 fn a_name_that_may_be_meant_as_the_port_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
