@@ -99,7 +99,9 @@ impl Arriving {
 
 /// What to say if there is a file of this name.
 pub fn exists(name: &str) -> String {
-    format!("there is a '{name}' already: copy under another name, or let it be replaced by nd serve --overwrite")
+    format!(
+        "there is a '{name}' already: copy under another name, or let it be replaced by nd serve --overwrite"
+    )
 }
 
 #[cfg(test)]

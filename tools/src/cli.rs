@@ -256,7 +256,8 @@ mod tests {
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for bad in ["0", "-1", "+1", "K", "", "2048M", "5000M", "2G", "8G", "1.5K", "1KB", "1iB", "1 K", "1µ"] {
+        for bad in ["0", "-1", "+1", "K", "", "2048M", "5000M", "2G", "8G", "1.5K", "1KB", "1iB", "1 K", "1µ"]
+        {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

@@ -236,6 +236,16 @@ mod tests {
         assert!(found > 0);
     }
 
+    #[test]
+    fn the_log_knows_every_module_that_the_library_names() {
+        let mut named = BTreeSet::new();
+        sources(&["ndcompat/src", "ndcompat-ffi/src", "shims/src", "softiwarp/src"], |_, text| {
+            let targets = text.split("target: \"ndcompat::").skip(1);
+            named.extend(targets.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        });
+        assert!(named.iter().eq(ndcompat::logging::MODULES), "{named:?}");
+    }
+
     /// Every variable that a script, test or measurement reads is in one of the tables, and nothing else is.
     #[test]
     fn the_tables_have_every_variable_that_scripts_and_tests_read() {

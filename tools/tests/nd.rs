@@ -204,7 +204,10 @@ fn a_wrong_command_line_is_told_as_json_too() {
         (&["--json", "ping", "127.0.0.1:99999"][..], "'99999' is no port"),
         (&["--json", "ping", "127.0.0.1:0"], "nobody listens at port 0"),
         (&["--json", "perf", "127.0.0.1", "--timeout", "0"], "no peer answers in 0 seconds"),
-        (&["--json", "copy", "/etc/hostname", "127.0.0.1:", "--timeout", "0"], "no peer answers in 0 seconds"),
+        (
+            &["--json", "copy", "/etc/hostname", "127.0.0.1:", "--timeout", "0"],
+            "no peer answers in 0 seconds",
+        ),
         (&["ping", "--json"], "<HOST[:PORT]>"),
         (&["typo", "--json"], "unrecognized subcommand 'typo'"),
         (&["--json"], "requires a subcommand"),
@@ -426,6 +429,12 @@ fn files_are_refused_unless_they_are_asked_for() {
     failed.stderr(contains("ND_CONNECTION_REFUSED")).stderr(
         contains("the peer says: \"nd serve takes files only").and(contains("is `nd serve` running").not()),
     );
+}
+
+#[test]
+fn a_module_of_the_log_that_is_none_is_told_with_those_that_are() {
+    let shown = nd(&["env"]).env("NDCOMPAT_LOG", "ndcompat=info,banana=debug").assert().success();
+    shown.stderr(contains("no module is named 'banana'").and(contains("connection, device")));
 }
 
 #[test]
