@@ -64,9 +64,7 @@ pub fn run(json: bool) -> Result<bool> {
     let machine = Machine { root: PathBuf::from("/") };
     let mut findings = machine.look();
     programs::limits(&mut findings);
-    programs::variables(&mut findings, |name| {
-        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-    });
+    programs::variables(&mut findings, |name| std::env::var_os(name));
     addresses(&mut findings);
     if json {
         output::json(&json!({ "well": findings.is_well(), "findings": findings.0 }));

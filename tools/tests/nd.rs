@@ -439,8 +439,37 @@ fn a_module_of_the_log_that_is_none_is_told_with_those_that_are() {
 
 #[test]
 fn the_environment_is_shown_with_its_values() {
-    nd(&["env"]).assert().success().stdout(contains("NDCOMPAT_EMULATOR=on"));
-    assert!(json(&["env"])["variables"].as_array().unwrap().iter().any(|one| one["value"] == "on"));
+    nd(&["env"]).assert().success().stdout(contains("NDCOMPAT_EMULATOR=on").and(contains("not valid").not()));
+    let all = json(&["env"])["variables"].as_array().unwrap().clone();
+    assert!(all.iter().any(|one| one["value"] == "on") && all.iter().all(|one| one["mistake"].is_null()));
+}
+
+#[test]
+fn values_that_the_library_refuses_are_marked_and_no_others() {
+    for (name, value, is_valid) in [
+        ("NDCOMPAT_EMULATOR", "banana", false),
+        ("NDCOMPAT_EMULATOR_GONE", "/none/of/these", false),
+        ("NDCOMPAT_EMULATOR_GONE", "/none", true),
+        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "+5", false),
+        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "60000", true),
+        ("NDCOMPAT_MEMORY_WINDOWS", "3", false),
+        ("NDCOMPAT_MEMORY_WINDOWS", "emulated", true),
+    ] {
+        let info = nd(&["info"]).env(name, value).output().unwrap();
+        assert_eq!(info.status.success(), is_valid, "{name}={value}: {info:?}");
+        let shown = nd(&["env"]).env(name, value).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert_eq!(
+            shown.contains(&format!("{name}={value}\n    not valid: it must be ")),
+            !is_valid,
+            "{shown}"
+        );
+        let shown = nd(&["env", "--json"]).env(name, value).output().unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let mut all = shown["variables"].as_array().unwrap().iter();
+        let mistake = &all.find(|one| one["name"] == name).unwrap()["mistake"];
+        assert_eq!(mistake.as_str().is_some_and(|text| text.contains("no adapter")), !is_valid, "{shown}");
+    }
 }
 
 #[test]
