@@ -2,6 +2,7 @@
 
 use crate::errno;
 use crate::output::{self, plain};
+use anyhow::Result;
 use ndcompat::{ConnectError, Status};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -104,6 +105,22 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
     }
     output::check(error.print());
     if output::is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Ends a measurement, which may have failed on the way. What was measured is shown all the same, as JSON together with the failure.
+pub fn conclude(measured: Option<Value>, outcome: Result<()>) -> Result<bool> {
+    if let Some(mut measured) = measured {
+        if let Err(error) = &outcome
+            && let (Value::Object(measured), Value::Object(failure)) = (&mut measured, as_json(error, None))
+        {
+            measured.extend(failure);
+        }
+        output::json(&measured);
+    }
+    if let Err(error) = &outcome {
+        report(error, false, None);
+    }
+    Ok(outcome.is_ok())
 }
 
 /// Reports an error on the standard error, and with `json` on the standard output as well.

@@ -4,8 +4,8 @@
 //! tasks.
 
 use crate::cli::{self, Operation, Wait};
+use crate::failure::conclude;
 use crate::measure::Times;
-use crate::output;
 use crate::peer::{Ends, connect, session};
 use crate::protocol::{CREDIT, Purpose, RECEIVES, Request};
 use anyhow::{Context, Result};
@@ -53,34 +53,50 @@ struct Ready {
 
 pub fn run(options: &cli::Perf, json: bool) -> Result<bool> {
     if let Some(file) = &options.svg {
-        // A file that cannot be written is reported before the measurement.
-        std::fs::File::create(file).with_context(|| format!("writing {}", file.display()))?;
+        // A file that cannot be written is reported before the measurement. What is in it stays until there is something new.
+        let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(file);
+        opened.with_context(|| format!("writing {}", file.display()))?;
     }
     let ends = options.peer.find()?;
-    let to = ends.to;
     let mut results = Vec::new();
-    for (at, &size) in options.size.iter().enumerate() {
-        let (times, requests, elapsed) =
-            measure(options, ends, size).with_context(|| format!("with {size} bytes"))?;
-        if json {
-            results.push(as_json(options, size, &times, requests, elapsed));
-        } else {
-            print(options, at == 0, size, &times, requests, elapsed);
+    let outcome = measure_all(options, ends, |size, times, requests, elapsed| {
+        if !json {
+            print(options, results.is_empty(), size, times, requests, elapsed);
         }
-        if let Some(file) = &options.svg {
-            let title = format!("{:?} of {size} bytes, {:?}", options.operation, options.wait).to_lowercase();
-            std::fs::write(file, times.svg(&title)).with_context(|| format!("writing {}", file.display()))?;
-        }
+        results.push(as_json(options, size, times, requests, elapsed));
+    });
+    if results.is_empty() {
+        return outcome.map(|()| false);
     }
-    if json {
-        let local = ends.from.map_or_else(|| ndcompat::Provider::resolve(to), Ok)?;
-        output::json(&json!({
-            "from": local, "to": to, "operation": options.operation, "wait": options.wait,
+    let measured = json.then(|| {
+        let local = ends.from.or_else(|| ndcompat::Provider::resolve(ends.to).ok());
+        json!({
+            "from": local, "to": ends.to, "operation": options.operation, "wait": options.wait,
             "measure": if options.bandwidth { "bandwidth" } else { "latency" },
             "queue_pairs": options.queue_pairs, "depth": options.depth, "results": results,
-        }));
+        })
+    });
+    conclude(measured, outcome)
+}
+
+/// Measures with each size, and draws the last. `each` is called with what was measured, before anything else can fail.
+fn measure_all(
+    options: &cli::Perf,
+    ends: Ends,
+    mut each: impl FnMut(u32, &Times, u64, Duration),
+) -> Result<()> {
+    let mut picture = None;
+    for &size in &options.size {
+        let (times, requests, elapsed) =
+            measure(options, ends, size).with_context(|| format!("with {size} bytes"))?;
+        each(size, &times, requests, elapsed);
+        let title = format!("{:?} of {size} bytes, {:?}", options.operation, options.wait).to_lowercase();
+        picture = options.svg.as_ref().map(|file| (file, times.svg(&title)));
     }
-    Ok(true)
+    if let Some((file, picture)) = picture {
+        std::fs::write(file, picture).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
 }
 
 fn as_json(options: &cli::Perf, size: u32, times: &Times, requests: u64, elapsed: Duration) -> Value {

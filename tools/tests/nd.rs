@@ -333,6 +333,46 @@ fn perf_draws_what_it_has_measured() {
 }
 
 #[test]
+fn what_was_measured_is_shown_even_if_it_cannot_be_drawn() {
+    let options = ["perf", "--loopback", "127.0.0.1", "-w", "event", "-d", "0.05", "--svg", "/dev/full"];
+    let text = nd(&options).assert().code(1).stderr(contains("writing /dev/full: No space left on device"));
+    text.stdout(contains("p99.9"));
+    let output = nd(&options).arg("--json").assert().code(1).get_output().clone();
+    let perf: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(perf["results"][0]["requests"].as_u64().unwrap() > 0, "{perf}");
+    assert!(
+        perf["error"].as_str().unwrap().contains("/dev/full") && perf["errno_name"] == "ENOSPC",
+        "{perf}"
+    );
+    assert!(String::from_utf8(output.stderr).unwrap().contains("writing /dev/full"));
+    // Told before anything is measured.
+    let nowhere = ["perf", "--loopback", "127.0.0.1", "-d", "3600", "--svg", "/none/of/these.svg", "--json"];
+    let output = nd(&nowhere).assert().code(1).get_output().stdout.clone();
+    let perf: Value = serde_json::from_slice(&output).unwrap();
+    assert!(perf["results"].is_null() && perf["errno_name"] == "ENOENT", "{perf}");
+}
+
+#[test]
+fn a_picture_stays_until_there_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("p.svg");
+    std::fs::write(&picture, "before").unwrap();
+    let server = Server::start(&[]);
+    let perf = |size| {
+        ["perf", &server.1, "-w", "event", "-d", "0.01", "-s", size, "--svg", picture.to_str().unwrap()]
+    };
+    // Longer than any message may be on a connection of the server's.
+    nd(&perf("1G")).args(["-b", "-o", "send"]).assert().code(1);
+    assert_eq!(std::fs::read_to_string(&picture).unwrap(), "before");
+    // The first size was measured, the second was not.
+    let output =
+        nd(&perf("64,1G")).args(["-b", "-o", "send", "--json"]).assert().code(1).get_output().stdout.clone();
+    let perf: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(perf["results"].as_array().unwrap().len(), 1, "{perf}");
+    assert!(perf["error"].as_str().unwrap().contains("with 1073741824 bytes"), "{perf}");
+}
+
+#[test]
 fn a_file_arrives_whole_and_replaces_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
