@@ -18,6 +18,7 @@ mod errno;
 mod failure;
 mod generate;
 mod info;
+mod interrupt;
 mod measure;
 mod messages;
 mod output;

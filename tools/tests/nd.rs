@@ -259,6 +259,84 @@ fn ping_counts_what_comes_back() {
     assert!(ping["round_trip_us"]["min"].as_f64().unwrap() > 0.0);
 }
 
+/// Starts `nd`, to be interrupted.
+fn begin(arguments: &[&str]) -> Child {
+    let mut nd = std::process::Command::new(env!("CARGO_BIN_EXE_nd"));
+    nd.args(arguments).env("NDCOMPAT_EMULATOR", "on").stdout(Stdio::piped()).stderr(Stdio::piped());
+    nd.spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: numbers; the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// Waits until the child has a handler for SIGINT.
+fn await_handler(child: &mut Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let handles = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("it runs");
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
+    };
+    let begin = std::time::Instant::now();
+    while !handles() {
+        if begin.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it has no handler");
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_interrupted_ping_tells_what_has_come_back() {
+    // Between two messages, and while the peer does not answer.
+    for (interval, stops) in [("3600", false), ("0", true)] {
+        let server = Server::start(&[]);
+        let mut ping = begin(&["ping", &server.1, "-c", "1000000000", "-i", interval, "--timeout", "3600"]);
+        let mut output = BufReader::new(ping.stdout.take().unwrap());
+        let mut lines = std::iter::from_fn(|| {
+            let mut line = String::new();
+            (output.read_line(&mut line).unwrap() > 0).then_some(line)
+        });
+        assert!(lines.any(|line| line.starts_with("1: ")));
+        if stops {
+            signal(&server.0, libc::SIGSTOP);
+        }
+        signal(&ping, libc::SIGINT);
+        assert!(lines.last().unwrap().starts_with("min "));
+        assert_eq!(ping.wait_with_output().unwrap().status.code(), Some(0));
+    }
+}
+
+#[test]
+fn an_interrupted_measurement_is_one_as_far_as_it_went() {
+    let server = Server::start(&[]);
+    let ping = ["ping", &server.1, "-c", "1000000000", "-i", "0", "--json"];
+    let perf = |wait| ["perf", &server.1, "-d", "3600", "-s", "64,128", "-w", wait, "--json"];
+    let mut commands = vec![ping.to_vec()];
+    commands.extend(["poll", "event", "descriptor", "port"].map(|wait| perf(wait).to_vec()));
+    for command in commands {
+        // It may be too early for any result.
+        let is_measured = (0..8).any(|_| {
+            let mut child = begin(&command);
+            await_handler(&mut child);
+            signal(&child, libc::SIGINT);
+            let output = child.wait_with_output().unwrap();
+            let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let count = match said["results"].as_array() {
+                None => said["round_trip_us"]["count"].as_u64().unwrap(),
+                Some(results) => results.iter().map(|result| result["requests"].as_u64().unwrap()).sum(),
+            };
+            assert!(said["interrupted"] == true && said["error"].is_null(), "{said}");
+            assert_eq!(output.status.code(), Some(i32::from(count == 0)), "{said}");
+            count > 0
+        });
+        assert!(is_measured, "{command:?}");
+    }
+}
+
 #[test]
 fn a_client_connects_from_the_address_that_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
