@@ -76,6 +76,14 @@ pub(crate) fn no_windows(value: &str) {
     tracing::warn!(target: "ndcompat::device", "NDCOMPAT_MEMORY_WINDOWS={value} is not emulated, 1 or 2");
 }
 
+/// Explains that a `Read` is refused, as the connection was made without reads of this side.
+#[cold]
+pub(crate) fn no_reads(device: &str, qp: u32) {
+    tracing::warn!(target: "ndcompat::queue", device, qp,
+        "Read is refused, as the connection allows none: in Connect and Accept, the side that is read from must offer an inboundReadLimit \
+         above 0, and the side that reads an outboundReadLimit ({})", Status::INVALID_DEVICE_REQUEST);
+}
+
 /// Explains that no RDMA device has a local address. `others` are the addresses that devices have.
 #[cold]
 pub(crate) fn not_local(address: SockAddr, others: &[SockAddr]) {

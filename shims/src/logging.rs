@@ -29,6 +29,9 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 pub const VARIABLE: &str = "NDCOMPAT_LOG";
 /// The file to which lines are appended.
 pub const FILE_VARIABLE: &str = "NDCOMPAT_LOG_FILE";
+/// The modules that lines are from.
+pub const MODULES: [&str; 9] =
+    ["connection", "device", "logging", "memory", "objects", "providers", "queue", "session", "verbs"];
 /// The prefix of module names such as `connection`.
 const PREFIX: &str = "ndcompat::";
 /// The most lines a second from one call site,
@@ -48,13 +51,13 @@ pub fn start() {
 }
 
 fn install(levels: Option<OsString>, file: Option<OsString>) {
-    let (levels, mistake) = match levels {
-        None => (Ok(default_levels()), None),
-        Some(text) => {
-            let text = text.to_string_lossy().into_owned();
-            (parse(&text), Some(text))
-        }
-    };
+    let text = levels.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
+    let mistake = mistake(&text);
+    let mut levels = parse(&text).unwrap_or_else(|_| default_levels());
+    if mistake.is_some() {
+        // Also where only the module with the mistake was to speak.
+        levels = levels.with_target("ndcompat::logging", LevelFilter::WARN);
+    }
     let file = file.filter(|name| !name.is_empty()).map(|name| (open(Path::new(&name)), name));
     let (output, unopened) = match file {
         None => (None, None),
@@ -62,19 +65,13 @@ fn install(levels: Option<OsString>, file: Option<OsString>) {
         Some((Err(error), name)) => (None, Some((error, name))),
     };
     let lines = Output { file: output, limits: Mutex::default() };
-    let (levels, unknown) = match levels {
-        Ok(levels) => (levels, None),
-        Err(word) => (default_levels(), Some(word)),
-    };
     let subscriber = tracing_subscriber::registry().with(lines).with(levels);
     // The program has a subscriber of its own.
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         return;
     }
-    if let Some(word) = unknown {
-        let given = mistake.unwrap_or_default();
-        tracing::warn!(target: "ndcompat::logging", "{VARIABLE}={given}: '{word}' is neither off, error, warn, info, \
-            debug nor trace, nor MODULE=LEVEL; taken as warn");
+    if let Some(mistake) = mistake {
+        tracing::warn!(target: "ndcompat::logging", "{VARIABLE}={text}: {mistake}");
     }
     if let Some((error, name)) = unopened {
         let name = name.to_string_lossy();
@@ -86,10 +83,39 @@ fn default_levels() -> Targets {
     Targets::new().with_default(LevelFilter::WARN)
 }
 
+/// What is wrong with a value of [`VARIABLE`], if anything is, and what it is taken for.
+pub fn mistake(text: &str) -> Option<String> {
+    if let Err(word) = parse(text) {
+        return Some(format!(
+            "'{word}' is neither off, error, warn, info, debug nor trace, nor MODULE=LEVEL; taken as warn"
+        ));
+    }
+    let modules = words(text).filter_map(|word| Some(word.split_once('=')?.0));
+    let unknown: Vec<_> =
+        modules.filter(|module| !selects(module)).map(|module| format!("'{module}'")).collect();
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "no module is named {}; taken as if it were not there; modules are {}",
+            unknown.join(", "),
+            MODULES.join(", ")
+        )
+    })
+}
+
+/// Whether the name selects a module; its beginning does, too.
+fn selects(name: &str) -> bool {
+    let name = name.strip_prefix(PREFIX).unwrap_or(name);
+    name == "ndcompat" || MODULES.iter().any(|module| module.starts_with(name))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
 /// The levels in `text`, or the first invalid word.
 fn parse(text: &str) -> Result<Targets, String> {
     let mut levels = default_levels();
-    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    for word in words(text) {
         let (module, level) =
             word.split_once('=').map_or((None, word), |(module, level)| (Some(module), level));
         // `Targets` would accept numbers and an empty level, too.
@@ -241,6 +267,18 @@ mod tests {
         for wrong in ["loud", "connection=", "connection=3", "3", "warn=connection"] {
             assert_eq!(parse(&format!("info,{wrong}")).unwrap_err(), wrong);
         }
+    }
+
+    #[test]
+    fn a_module_that_is_none_is_named_with_those_that_are() {
+        for right in ["", "info", "ndcompat=info", "connection=debug", "ndcompat::memory=off,conn=debug"] {
+            assert_eq!(mistake(right), None, "{right}");
+        }
+        let said = mistake("ndcompat=info,banana=debug, mememory=off").unwrap();
+        assert!(said.contains("no module is named 'banana', 'mememory'"), "{said}");
+        assert!(said.ends_with(&MODULES.join(", ")), "{said}");
+        assert!(mistake("ndcompat::banana=debug").is_some() && mistake("loud").unwrap().contains("'loud'"));
+        assert_eq!(enables("info,banana=debug", "ndcompat::memory"), Some(Level::INFO));
     }
 
     /// A pipe: the reading end, and the other as an output.

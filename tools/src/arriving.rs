@@ -1,25 +1,46 @@
 //! A file that is being received. It gets its name once it is complete.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The file. On file systems with `O_TMPFILE` it has no name until it is complete, so nothing is left of it if the process is
 /// killed.
 pub struct Arriving {
     file: File,
-    target: PathBuf,
-    /// A temporary name: for file systems without `O_TMPFILE`, and for the rename that replaces an existing file.
-    part: Part,
-    has_name: bool,
+    folder: PathBuf,
+    name: String,
+    /// The temporary name, on file systems without `O_TMPFILE`.
+    part: Option<Part>,
 }
 
 /// A temporary name, which is unlinked on drop.
 struct Part(PathBuf);
+
+impl Part {
+    /// Takes a name in the folder that nothing has, by `make`. Of a process that was killed, there may be files of this process's id.
+    fn take<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Part)> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let part = Part::named(folder, number);
+            match make(&part) {
+                Ok(made) => return Ok((made, Part(part))),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn named(folder: &Path, number: u32) -> PathBuf {
+        folder.join(format!(".{}.{number}.nd-part", std::process::id()))
+    }
+}
 
 impl Drop for Part {
     fn drop(&mut self) {
@@ -30,41 +51,107 @@ impl Drop for Part {
 impl Arriving {
     /// Creates a file for this name in the folder. [`finish`](Self::finish) gives it the name.
     pub fn begin(folder: &Path, name: &str) -> Result<Arriving> {
-        let part = Part(folder.join(format!(".{name}.{}.nd-part", std::process::id())));
         let unnamed = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o666));
-        let (file, has_name) = match unnamed {
-            Ok(file) => (file.into(), false),
+        let made = match unnamed {
+            Ok(file) => Ok((file.into(), None)),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let file = File::create_new(&part.0);
-                (file.with_context(|| format!("making {}", part.0.display()))?, true)
+                Part::take(folder, |part| File::create_new(part)).map(|(file, part)| (file, Some(part)))
             }
-            Err(error) => {
-                return Err(error).with_context(|| format!("making a file in {}", folder.display()));
-            }
+            Err(error) => Err(error.into()),
         };
-        Ok(Arriving { file, target: folder.join(name), part, has_name })
+        let (file, part) = made.with_context(|| format!("making a file in {}", folder.display()))?;
+        Ok(Arriving { file, folder: folder.to_owned(), name: name.to_owned(), part })
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).with_context(|| format!("writing to {}", self.target.display()))
+        self.file.write_all(bytes).with_context(|| format!("writing to {}", self.target().display()))
     }
 
     /// Gives the file its name. An existing file is replaced only with `overwrite`.
     pub fn finish(self, overwrite: bool) -> Result<()> {
-        self.file.sync_all().with_context(|| format!("writing to {}", self.target.display()))?;
-        let named = match (self.has_name, overwrite) {
-            (false, false) => self.link(&self.target),
+        let target = self.target();
+        self.file.sync_all().with_context(|| format!("writing to {}", target.display()))?;
+        let named = match (&self.part, overwrite) {
+            (None, false) => self.link(&target),
             // link(2) fails if the name exists, rename(2) replaces it.
-            (false, true) => self.link(&self.part.0).and_then(|()| fs::rename(&self.part.0, &self.target)),
-            (true, false) if self.target.exists() => Err(ErrorKind::AlreadyExists.into()),
-            (true, _) => fs::rename(&self.part.0, &self.target),
+            (None, true) => Part::take(&self.folder, |part| self.link(part))
+                .and_then(|((), part)| fs::rename(&part.0, &target)),
+            (Some(_), false) if target.exists() => Err(ErrorKind::AlreadyExists.into()),
+            (Some(part), _) => fs::rename(&part.0, &target),
         };
-        named.with_context(|| format!("naming {}", self.target.display()))
+        match named {
+            // Another copy of this name was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(exists(&self.name)),
+            named => named.with_context(|| format!("naming {}", target.display())),
+        }
+    }
+
+    fn target(&self) -> PathBuf {
+        self.folder.join(&self.name)
     }
 
     /// Links the unnamed file to a name.
     fn link(&self, name: &Path) -> io::Result<()> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(linkat(CWD, own, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+    }
+}
+
+/// What to say if there is a file of this name.
+pub fn exists(name: &str) -> String {
+    format!(
+        "there is a '{name}' already: copy under another name, or let it be replaced by nd serve --overwrite"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrived(folder: &Path, name: &str, text: &str) -> Arriving {
+        let mut file = Arriving::begin(folder, name).unwrap();
+        file.write(text.as_bytes()).unwrap();
+        file
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.map(|name| name.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn of_two_copies_of_a_name_the_first_to_end_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|text| arrived(folder.path(), "name", text));
+        first.finish(false).unwrap();
+        let refused = second.finish(false).unwrap_err();
+        assert_eq!(format!("{refused:#}"), exists("name"));
+        assert_eq!(fs::read(folder.path().join("name")).unwrap(), b"first");
+        assert_eq!(names(folder.path()), ["name"]);
+    }
+
+    #[test]
+    fn of_two_copies_that_replace_a_name_the_last_to_end_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        // As long as a name may be; a temporary one is no longer.
+        let name = "n".repeat(255);
+        let [first, second] = ["first", "second"].map(|text| arrived(folder.path(), &name, text));
+        second.finish(true).unwrap();
+        first.finish(true).unwrap();
+        assert_eq!(fs::read(folder.path().join(&name)).unwrap(), b"first");
+        assert_eq!(names(folder.path()), [name]);
+    }
+
+    #[test]
+    fn a_temporary_name_that_is_taken_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            File::create_new(Part::named(folder.path(), number)).unwrap();
+        }
+        let (_, own) = Part::take(folder.path(), |part| File::create_new(part)).unwrap();
+        assert!(own.0.exists());
+        arrived(folder.path(), "name", "text").finish(true).unwrap();
+        drop(own);
+        assert_eq!(names(folder.path()).len(), 101, "what others have left, and the file");
     }
 }

@@ -80,7 +80,7 @@ pub struct Serve {
 #[derive(Args, Clone)]
 pub struct Peer {
     /// Where `nd serve` runs
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "loopback")]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "loopback", value_parser = peer)]
     pub host: Option<Place>,
     /// Runs both ends in this process, on this RDMA address or on the first one
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["host", "bind"])]
@@ -89,7 +89,7 @@ pub struct Peer {
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub bind: Option<Place>,
     /// How long to wait for the peer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = limit)]
     pub timeout: Duration,
 }
 
@@ -100,7 +100,7 @@ pub struct Ping {
     /// Number of messages
     #[arg(long, short, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Message size in bytes, also with K or M
+    /// Message size in bytes, also with K, M or G (or KiB, MiB, GiB)
     #[arg(long, short, default_value = "64", value_parser = size)]
     pub size: u32,
     /// Seconds between messages
@@ -121,7 +121,7 @@ pub struct Perf {
     /// How to wait for completions
     #[arg(long, short, value_enum, default_value_t = Wait::Poll)]
     pub wait: Wait,
-    /// Message size in bytes, also with K or M; several sizes, separated by commas, give a table
+    /// Message size in bytes, also with K, M or G (or KiB, MiB, GiB); several sizes, separated by commas, give a table
     #[arg(long, short, value_delimiter = ',', default_value = "64", value_parser = size)]
     pub size: Vec<u32>,
     /// How long to measure each size, in seconds
@@ -145,7 +145,7 @@ pub struct Perf {
 pub struct Copy {
     /// File to copy
     pub file: PathBuf,
-    /// Destination: a host, a colon, and optionally a name for the file there
+    /// Destination: a host, a colon, and optionally a name for the file there; the port goes into --port
     #[arg(value_name = "HOST:[NAME]")]
     pub to: Destination,
     /// The port of `nd serve`
@@ -154,14 +154,14 @@ pub struct Copy {
     /// The local RDMA address to connect from [default: the one that the route to the peer has]
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub bind: Option<Place>,
-    /// Size of a piece in bytes, also with K or M
+    /// Size of a piece in bytes, also with K, M or G (or KiB, MiB, GiB)
     #[arg(long, default_value = "256K", value_parser = size)]
     pub piece: u32,
     /// Number of pieces in flight
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub depth: u32,
     /// How long to wait for the peer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = limit)]
     pub timeout: Duration,
     /// Shows no progress
     #[arg(long)]
@@ -189,22 +189,47 @@ pub enum Wait {
     Port,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is no time to wait"))
+/// Where to connect to. Port 0 is for one's own end: any that is free.
+fn peer(text: &str) -> Result<Place, String> {
+    let place: Place = text.parse()?;
+    if place.port == Some(0) {
+        return Err(format!("nobody listens at port 0; the default is {PORT}"));
+    }
+    Ok(place)
 }
 
-/// A number of bytes: `64`, `4K`, `1M`.
+/// A time, which may be 0. What the clock cannot count is refused.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(1_000_000_000);
+    let seconds: f64 = text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|&time| time <= MOST);
+    time.ok_or_else(|| format!("'{text}' is no time to wait"))
+}
+
+/// How long to wait for somebody, which takes some time at least.
+fn limit(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time.is_zero() {
+        return Err("no peer answers in 0 seconds".into());
+    }
+    Ok(time)
+}
+
+/// A number of bytes: `64`, `4K`, `1MiB`.
 fn size(text: &str) -> Result<u32, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
-        _ => (text, 1),
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" => Some(1),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
     };
-    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let bytes = number.parse::<u32>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
     match bytes {
         Some(bytes @ 1..=0x4000_0000) => Ok(bytes),
-        _ => Err(format!("'{text}' is no number of bytes between 1 and 1024M")),
+        _ => Err(format!("'{text}' is no number of bytes between 1 and 1G, such as 64, 4K or 1MiB")),
     }
 }
 
@@ -219,10 +244,37 @@ mod tests {
 
     #[test]
     fn sizes_have_units_and_bounds() {
-        assert_eq!((size("64"), size("4K"), size("1M")), (Ok(64), Ok(4096), Ok(1 << 20)));
-        for bad in ["0", "-1", "K", "", "2048M", "5000M", "1.5K"] {
+        for (text, bytes) in [
+            ("64", 64),
+            ("4K", 4 << 10),
+            ("4kib", 4 << 10),
+            ("1M", 1 << 20),
+            ("3MiB", 3 << 20),
+            ("1024m", 1 << 30),
+            ("1G", 1 << 30),
+            ("1GiB", 1 << 30),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["0", "-1", "+1", "K", "", "2048M", "5000M", "2G", "8G", "1.5K", "1KB", "1iB", "1 K", "1µ"]
+        {
             assert!(size(bad).is_err(), "{bad}");
         }
-        assert!(seconds("-1").is_err() && seconds("x").is_err() && seconds("0.5").is_ok());
+    }
+
+    #[test]
+    fn times_have_bounds_and_waiting_for_somebody_takes_some() {
+        let half = Ok(Duration::from_millis(500));
+        assert_eq!((seconds("0.5"), limit("0.5"), seconds("0")), (half.clone(), half, Ok(Duration::ZERO)));
+        for bad in ["-1", "x", "", "nan", "inf", "1e19"] {
+            assert!(seconds(bad).is_err() && limit(bad).is_err(), "{bad}");
+        }
+        assert!(limit("0").is_err() && limit("1e-12").is_err());
+    }
+
+    #[test]
+    fn nobody_listens_at_port_0() {
+        assert!(peer("there:0").is_err() && peer("[::1]:0").is_err());
+        assert_eq!(peer("there:1").unwrap().port, Some(1));
     }
 }

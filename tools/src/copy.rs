@@ -2,6 +2,7 @@
 
 use crate::cli;
 use crate::messages::{Receives, say};
+use crate::output;
 use crate::peer::{Ends, address, connect, session};
 use crate::place::check_name;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
@@ -112,15 +113,17 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     let _ = session.wait(connection.disconnect());
     let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
     if json {
-        out!(
-            "{}",
-            json!({ "from": from, "to": to, "name": name, "bytes": copied, "seconds": seconds, "sha256": sum })
+        output::json(
+            &json!({ "from": from, "to": to, "name": name, "bytes": copied, "seconds": seconds, "sha256": sum }),
         );
     } else {
         out!(
             "{copied} bytes to {to} in {seconds:.2} s, {:.1} MB/s, sha256 {sum}",
             copied as f64 / seconds / 1e6
         );
+    }
+    if let Some(hint) = options.to.hint() {
+        eprintln!("nd: {hint}");
     }
     Ok(true)
 }

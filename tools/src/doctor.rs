@@ -9,6 +9,7 @@ mod tests;
 
 use crate::failure;
 use crate::info;
+use crate::output;
 use anyhow::Result;
 use ndcompat::Provider;
 use serde::Serialize;
@@ -63,12 +64,10 @@ pub fn run(json: bool) -> Result<bool> {
     let machine = Machine { root: PathBuf::from("/") };
     let mut findings = machine.look();
     programs::limits(&mut findings);
-    programs::variables(&mut findings, |name| {
-        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-    });
+    programs::variables(&mut findings, |name| std::env::var_os(name));
     addresses(&mut findings);
     if json {
-        out!("{}", json!({ "well": findings.is_well(), "findings": findings.0 }));
+        output::json(&json!({ "well": findings.is_well(), "findings": findings.0 }));
         return Ok(findings.is_well());
     }
     for Finding { level, found, mend } in &findings.0 {

@@ -1,19 +1,71 @@
 //! `nd env`: the environment variables that the library reads. `docs/environment.md` is generated from this table.
 
 use crate::cli;
+use crate::output::{self, plain};
 use anyhow::Result;
 use serde_json::json;
-use std::fmt::Write;
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::{self, Write};
+use std::fs;
+use std::path::{self, Path, PathBuf};
 
 /// A variable: its name, its default, its purpose.
 pub struct Variable {
     pub name: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
+    values: Values,
+}
+
+/// The values that a variable may have.
+enum Values {
+    /// All others than these, which are named for who mends it, mean nothing: no adapter can be opened then.
+    Only(&'static str, fn(&OsStr) -> bool),
+    /// What is wrong with a value, if anything is, and what the library takes it for.
+    Checked(fn(&OsStr) -> Option<String>),
+}
+
+/// A value that is not valid.
+pub enum Mistake {
+    /// No adapter can be opened. These values are valid.
+    Refused(&'static str),
+    /// What is wrong, and what the library takes it for.
+    Taken(String),
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mistake::Refused(valid) => {
+                write!(f, "it must be {valid}; taken as an error: no adapter can be opened")
+            }
+            Mistake::Taken(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Variable {
+    /// What is wrong with a value, if anything is. An empty one is as none.
+    pub fn mistake(&self, value: &OsStr) -> Option<Mistake> {
+        match self.values {
+            _ if value.is_empty() => None,
+            Values::Only(valid, is_valid) => (!is_valid(value)).then_some(Mistake::Refused(valid)),
+            Values::Checked(mistake) => mistake(value).map(Mistake::Taken),
+        }
+    }
+
+    const fn only(self, valid: &'static str, is_valid: fn(&OsStr) -> bool) -> Variable {
+        Variable { values: Values::Only(valid, is_valid), ..self }
+    }
+
+    const fn checked(self, mistake: fn(&OsStr) -> Option<String>) -> Variable {
+        Variable { values: Values::Checked(mistake), ..self }
+    }
 }
 
 const fn variable(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
-    Variable { name, default, meaning }
+    Variable { name, default, meaning, values: Values::Checked(|_| None) }
 }
 
 pub const VARIABLES: &[Variable] = &[
@@ -21,33 +73,54 @@ pub const VARIABLES: &[Variable] = &[
         "NDCOMPAT_EMULATOR",
         "`auto`",
         "Whether the emulator, an RDMA device in user space over TCP, is offered: with `auto` if there is no other device, with `on` always, with `off` never.",
-    ),
+    )
+    .only("auto, on or off", |value| ["auto", "on", "off"].map(OsStr::new).contains(&value)),
     variable(
         "NDCOMPAT_EMULATOR_GONE",
         "the device stays",
         "A file: while it exists, the emulator's device is gone. Making it removes the device from programs that use it: see emulator.md.",
-    ),
+    )
+    .only("a file in a folder that exists", |value| {
+        path::absolute(value).is_ok_and(|file| file.parent().is_some_and(Path::is_dir))
+    }),
     variable(
         "NDCOMPAT_EMULATOR_RNR_TIMEOUT",
         "0: not at all, as over iWARP",
         "For how many milliseconds, up to 60000, a message waits on the emulator for a receive that is not posted yet (RNR, receiver not ready), as over RoCE and InfiniBand. Set it for the process that receives, and for the one that sends: see emulator.md.",
-    ),
+    )
+    .only("a number of milliseconds up to 60000", |value| {
+        // The library takes no signs.
+        let digits = value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|text| text.parse().ok()).is_some_and(|millis: u32| millis <= 60_000)
+    }),
     variable(
         "NDCOMPAT_LOG",
         "`warn`",
         "How much is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`; then, after commas, `MODULE=LEVEL`: see diagnosis.md.",
-    ),
-    variable("NDCOMPAT_LOG_FILE", "standard error", "The file that the log is appended to."),
+    )
+    .checked(|value| ndcompat::logging::mistake(&value.to_string_lossy())),
+    variable("NDCOMPAT_LOG_FILE", "standard error", "The file that the log is appended to.").checked(|value| {
+        // The log has made it, if it can be made.
+        let opened = fs::OpenOptions::new().append(true).open(value);
+        opened.err().map(|error| format!("{error}; taken as standard error"))
+    }),
     variable(
         "NDCOMPAT_MEMORY_WINDOWS",
         "the device's own, if it enforces their bounds",
         "How memory windows are made: `emulated` (by registrations), `1` or `2` (the device's own, of that type). For trying out a device's windows.",
-    ),
+    )
+    .only("emulated, 1 or 2", |value| ["emulated", "1", "2"].map(OsStr::new).contains(&value)),
     variable(
         "NDCOMPAT_PROVIDERS",
         "`providers.d` in `~/.config/ndcompat` and `/etc/ndcompat`",
         "Folders, separated by colons, with the files of other ND providers: see providers.md.",
-    ),
+    )
+    .checked(|value| {
+        let is_relative = |path: &PathBuf| path.is_relative() && !path.as_os_str().is_empty();
+        let relative: Vec<_> = env::split_paths(value).filter(is_relative).collect();
+        let names: Vec<_> = relative.iter().map(|path| format!("'{}'", path.display())).collect();
+        (!names.is_empty()).then(|| format!("no absolute path: {}; taken as if it were not there", names.join(", ")))
+    }),
 ];
 
 /// The variables of the project's scripts, tests and measurements, for who works on it.
@@ -146,7 +219,7 @@ pub fn markdown() -> String {
 
 fn table(text: &mut String, variables: &[Variable]) {
     text.push_str("| variable | when it is not set | meaning |\n|---|---|---|\n");
-    for Variable { name, default, meaning } in variables {
+    for Variable { name, default, meaning, .. } in variables {
         writeln!(text, "| `{name}` | {default} | {meaning} |").expect("a string takes all");
     }
 }
@@ -156,24 +229,30 @@ pub fn run(options: &cli::Env, json: bool) -> Result<bool> {
         out!("{}", markdown().trim_end());
         return Ok(true);
     }
-    let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    if json {
-        let all: Vec<_> = VARIABLES
-            .iter()
-            .map(|variable| {
-                let Variable { name, default, meaning } = variable;
-                json!({ "name": name, "value": value(name), "default": default, "meaning": meaning })
-            })
-            .collect();
-        out!("{}", json!({ "variables": all }));
-        return Ok(true);
-    }
-    for Variable { name, default, meaning } in VARIABLES {
-        match value(name) {
-            Some(value) => out!("{name}={value}"),
+    let mut all = Vec::new();
+    for variable in VARIABLES {
+        let Variable { name, default, meaning, .. } = variable;
+        let value = env::var_os(name);
+        let mistake = value.as_deref().and_then(|value| variable.mistake(value));
+        let mistake = mistake.map(|mistake| mistake.to_string());
+        let value = value.map(|value| value.to_string_lossy().into_owned());
+        if json {
+            all.push(json!({
+                "name": name, "value": value, "mistake": mistake, "default": default, "meaning": meaning,
+            }));
+            continue;
+        }
+        match value {
+            Some(value) => out!("{name}={}", plain(&value)),
             None => out!("{name} is not set: {}", default.replace('`', "")),
         }
+        if let Some(mistake) = mistake {
+            out!("    not valid: {}", plain(&mistake));
+        }
         out!("    {}", meaning.replace('`', ""));
+    }
+    if json {
+        output::json(&json!({ "variables": all }));
     }
     Ok(true)
 }
@@ -182,7 +261,29 @@ pub fn run(options: &cli::Env, json: bool) -> Result<bool> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use std::path::Path;
+
+    #[test]
+    fn values_that_mean_nothing_are_known() {
+        let mistake = |name: &str, value: &str| {
+            let variable = VARIABLES.iter().find(|one| one.name == name).unwrap();
+            variable.mistake(OsStr::new(value)).map(|mistake| mistake.to_string())
+        };
+        for (name, valid, invalid) in [
+            ("NDCOMPAT_EMULATOR", &["", "auto", "on", "off"][..], &["banana", "ON"][..]),
+            ("NDCOMPAT_EMULATOR_GONE", &["", "x", "/tmp/x"], &["/none/of/these", "/"]),
+            ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", &["", "0", "60000"], &["60001", "+5", "4s"]),
+            ("NDCOMPAT_LOG", &["", "off", "info,queue=debug"], &["loud", "banana=debug"]),
+            ("NDCOMPAT_LOG_FILE", &["", "/dev/null"], &["/none/of/these"]),
+            ("NDCOMPAT_MEMORY_WINDOWS", &["", "emulated", "2"], &["3"]),
+            ("NDCOMPAT_PROVIDERS", &["", "/tmp", "/tmp:"], &["tmp", "/tmp:tmp"]),
+        ] {
+            valid.iter().for_each(|value| assert_eq!(mistake(name, value), None, "{name}={value}"));
+            for value in invalid {
+                let said = mistake(name, value).unwrap_or_else(|| panic!("{name}={value}"));
+                assert!(said.contains("taken as"), "{said}");
+            }
+        }
+    }
 
     #[test]
     fn the_document_is_made_of_the_table() {
@@ -233,6 +334,16 @@ mod tests {
             }
         });
         assert!(found > 0);
+    }
+
+    #[test]
+    fn the_log_knows_every_module_that_the_library_names() {
+        let mut named = BTreeSet::new();
+        sources(&["ndcompat/src", "ndcompat-ffi/src", "shims/src", "softiwarp/src"], |_, text| {
+            let targets = text.split("target: \"ndcompat::").skip(1);
+            named.extend(targets.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        });
+        assert!(named.iter().eq(ndcompat::logging::MODULES), "{named:?}");
     }
 
     /// Every variable that a script, test or measurement reads is in one of the tables, and nothing else is.

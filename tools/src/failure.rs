@@ -2,6 +2,7 @@
 
 use crate::errno;
 use crate::output::{self, plain};
+use anyhow::Result;
 use ndcompat::{ConnectError, Status};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -93,13 +94,10 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let (what, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
         let what: Vec<_> = what.trim_start_matches("error: ").lines().map(str::trim).collect();
-        out!(
-            "{}",
-            json!({
-                "error": what.join(" "), "status": null, "code": null, "errno": null, "errno_name": null, "call": null,
-                "advice": advice.trim(), "hint": null,
-            })
-        );
+        output::json(&json!({
+            "error": what.join(" "), "status": null, "code": null, "errno": null, "errno_name": null, "call": null,
+            "advice": advice.trim(), "hint": null,
+        }));
     }
     if error.use_stderr() {
         let _ = error.print();
@@ -109,12 +107,28 @@ pub fn wrong_command_line(error: &clap::Error) -> ExitCode {
     if output::is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Ends a measurement, which may have failed on the way. What was measured is shown all the same, as JSON together with the failure.
+pub fn conclude(measured: Option<Value>, outcome: Result<()>) -> Result<bool> {
+    if let Some(mut measured) = measured {
+        if let Err(error) = &outcome
+            && let (Value::Object(measured), Value::Object(failure)) = (&mut measured, as_json(error, None))
+        {
+            measured.extend(failure);
+        }
+        output::json(&measured);
+    }
+    if let Err(error) = &outcome {
+        report(error, false, None);
+    }
+    Ok(outcome.is_ok())
+}
+
 /// Reports an error on the standard error, and with `json` on the standard output as well.
 /// `hint` is what the command line may have meant.
 pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
     let Known { errno, call, advice, .. } = Known::of(error);
     if json {
-        out!("{}", as_json(error, hint));
+        output::json(&as_json(error, hint));
     }
     // It may be what a peer says.
     eprintln!("nd: {}", plain(&format!("{error:#}")));

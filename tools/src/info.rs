@@ -1,6 +1,7 @@
 //! `nd info`: the adapters and their capabilities.
 
 use crate::cli;
+use crate::output;
 use crate::peer::address;
 use anyhow::{Context, Result};
 use ndcompat::types::AdapterInfo;
@@ -95,7 +96,7 @@ pub fn run(options: &cli::Info, json: bool) -> Result<bool> {
         if adapters.is_empty() {
             (shown["error"], shown["advice"]) = (none.into(), advice.into());
         }
-        out!("{shown}");
+        output::json(&shown);
         return Ok(!adapters.is_empty());
     }
     out!(

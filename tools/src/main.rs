@@ -18,6 +18,7 @@ mod errno;
 mod failure;
 mod generate;
 mod info;
+mod interrupt;
 mod measure;
 mod messages;
 mod output;
@@ -66,6 +67,7 @@ fn hint(command: &Command) -> Option<String> {
         }
         Command::Serve(serve) => serve.bind.as_ref()?.hint(),
         Command::Info(info) => info.address.as_ref()?.hint(),
+        Command::Copy(copy) => copy.to.hint(),
         _ => None,
     }
 }

@@ -20,10 +20,6 @@ impl Times {
         self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1));
     }
 
-    pub fn join(&mut self, other: &Times) {
-        self.0.add(&other.0).expect("the same bounds");
-    }
-
     pub fn count(&self) -> u64 {
         self.0.len()
     }

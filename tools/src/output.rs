@@ -1,7 +1,8 @@
 //! The standard output, and text of a peer's in it.
 
-use std::fmt::{Arguments, Write as _};
-use std::io::{self, ErrorKind, Write as _};
+use serde_json::Value;
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
 /// The first error in writing, if there was one.
@@ -28,18 +29,38 @@ pub fn is_whole() -> bool {
     FAILED.get().is_none()
 }
 
-/// Text that a peer may have chosen, for a terminal: what would move its cursor, change its colours or turn text round is escaped.
+/// Writes JSON on one line. It may have text of a peer's in it, and the standard output may be a terminal.
+pub fn json(value: &Value) {
+    line(format_args!("{}", plain_json(&value.to_string())));
+}
+
+/// Whether a terminal would move its cursor, change its colours, turn text round or begin a line by it.
+fn is_obeyed(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Text that a peer may have chosen, for a terminal: what that would obey is escaped.
 pub fn plain(text: &str) -> String {
-    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut plain = String::new();
+    escaped(text, |c| c.escape_default().to_string())
+}
+
+/// JSON with the escapes that JSON does not ask for, but a terminal. What is escaped is in strings only, and below 0x10000.
+fn plain_json(text: &str) -> String {
+    escaped(text, |c| format!("\\u{:04x}", u32::from(c)))
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> String {
+    let mut escaped = String::new();
     for c in text.chars() {
-        if c.is_control() || turns(c) {
-            let _ = write!(plain, "{}", c.escape_default());
+        if is_obeyed(c) {
+            escaped.push_str(&escape(c));
         } else {
-            plain.push(c);
+            escaped.push(c);
         }
     }
-    plain
+    escaped
 }
 
 #[cfg(test)]
@@ -50,6 +71,16 @@ mod tests {
     fn what_a_terminal_would_obey_is_escaped() {
         assert_eq!(plain("größe 1\\2 'x'.txt"), "größe 1\\2 'x'.txt");
         assert_eq!(plain("a\u{1b}[2J\r\n\u{7f}"), "a\\u{1b}[2J\\r\\n\\u{7f}");
-        assert_eq!(plain("\u{9b}31m\u{202e}fdp"), "\\u{9b}31m\\u{202e}fdp");
+        assert_eq!(plain("\u{9b}31m\u{202e}fdp\u{2028}"), "\\u{9b}31m\\u{202e}fdp\\u{2028}");
+    }
+
+    #[test]
+    fn json_moves_no_terminal_either_and_means_the_same() {
+        let every: String = ('\0'..='\u{2100}').collect();
+        let value = serde_json::json!({ &every: [&every, "größe", 1.5] });
+        let text = plain_json(&value.to_string());
+        assert!(!text.contains(is_obeyed), "{text}");
+        assert!(text.contains("größe") && text.contains("\\u007f\\u0080"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }

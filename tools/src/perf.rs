@@ -4,6 +4,8 @@
 //! tasks.
 
 use crate::cli::{self, Operation, Wait};
+use crate::failure::conclude;
+use crate::interrupt::{self, SLICE};
 use crate::measure::Times;
 use crate::peer::{Ends, connect, session};
 use crate::protocol::{CREDIT, Purpose, RECEIVES, Request};
@@ -16,7 +18,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as Task, Poll, Wake};
@@ -30,14 +32,9 @@ struct Run<'a> {
     port: RefCell<Option<Port>>,
     size: u32,
     end: Cell<Instant>,
-    /// Completed requests, for the progress display.
+    /// Completed requests, and their times.
     done: Cell<u64>,
-}
-
-/// The result of one connection.
-struct Measured {
-    times: Times,
-    requests: u64,
+    times: RefCell<Times>,
 }
 
 /// An established connection, with its buffers.
@@ -52,37 +49,57 @@ struct Ready {
 
 pub fn run(options: &cli::Perf, json: bool) -> Result<bool> {
     if let Some(file) = &options.svg {
-        // A file that cannot be written is reported before the measurement.
-        std::fs::File::create(file).with_context(|| format!("writing {}", file.display()))?;
+        // A file that cannot be written is reported before the measurement. What is in it stays until there is something new.
+        let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(file);
+        opened.with_context(|| format!("writing {}", file.display()))?;
     }
     let ends = options.peer.find()?;
-    let to = ends.to;
     let mut results = Vec::new();
-    for (at, &size) in options.size.iter().enumerate() {
+    let outcome = measure_all(options, ends, |size, times, requests, elapsed| {
+        if !json {
+            print(options, results.is_empty(), size, times, requests, elapsed);
+        }
+        results.push(as_json(options, size, times, requests, elapsed));
+    });
+    if results.is_empty() && outcome.is_err() {
+        return outcome.map(|()| false);
+    }
+    let measured = json.then(|| {
+        let local = ends.from.or_else(|| ndcompat::Provider::resolve(ends.to).ok());
+        json!({
+            "from": local, "to": ends.to, "operation": options.operation, "wait": options.wait,
+            "measure": if options.bandwidth { "bandwidth" } else { "latency" },
+            "queue_pairs": options.queue_pairs, "depth": options.depth, "results": results, "interrupted": interrupt::came(),
+        })
+    });
+    Ok(conclude(measured, outcome)? && !results.is_empty())
+}
+
+/// Measures with each size, and draws the last. `each` is called with what was measured, before anything else can fail.
+fn measure_all(
+    options: &cli::Perf,
+    ends: Ends,
+    mut each: impl FnMut(u32, &Times, u64, Duration),
+) -> Result<()> {
+    let mut picture = None;
+    for &size in &options.size {
         let (times, requests, elapsed) =
             measure(options, ends, size).with_context(|| format!("with {size} bytes"))?;
-        if json {
-            results.push(as_json(options, size, &times, requests, elapsed));
-        } else {
-            print(options, at == 0, size, &times, requests, elapsed);
+        // Interrupted before anything was measured.
+        if requests == 0 {
+            break;
         }
-        if let Some(file) = &options.svg {
-            let title = format!("{:?} of {size} bytes, {:?}", options.operation, options.wait).to_lowercase();
-            std::fs::write(file, times.svg(&title)).with_context(|| format!("writing {}", file.display()))?;
+        each(size, &times, requests, elapsed);
+        let title = format!("{:?} of {size} bytes, {:?}", options.operation, options.wait).to_lowercase();
+        picture = options.svg.as_ref().map(|file| (file, times.svg(&title)));
+        if interrupt::came() {
+            break;
         }
     }
-    if json {
-        let local = ends.from.map_or_else(|| ndcompat::Provider::resolve(to), Ok)?;
-        out!(
-            "{}",
-            json!({
-                "from": local, "to": to, "operation": options.operation, "wait": options.wait,
-                "measure": if options.bandwidth { "bandwidth" } else { "latency" },
-                "queue_pairs": options.queue_pairs, "depth": options.depth, "results": results,
-            })
-        );
+    if let Some((file, picture)) = picture {
+        std::fs::write(file, picture).with_context(|| format!("writing {}", file.display()))?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn as_json(options: &cli::Perf, size: u32, times: &Times, requests: u64, elapsed: Duration) -> Value {
@@ -140,26 +157,24 @@ fn measure(options: &cli::Perf, ends: Ends, size: u32) -> Result<(Times, u64, Du
         _ => None,
     };
     let port = RefCell::new(port);
-    let run = Run { options, session, port, size, end: Cell::new(Instant::now()), done: Cell::new(0) };
+    let (end, times) = (Cell::new(Instant::now()), RefCell::new(Times::new()));
+    let run = Run { options, session, port, size, end, done: Cell::new(0), times };
     let ready: Vec<_> = (0..options.queue_pairs)
         .map(|number| run.connect(ends, depth).with_context(|| format!("connection {number}")))
         .collect::<Result<_>>()?;
+    interrupt::catch();
     let begin = Instant::now();
     run.end.set(begin + options.duration);
     let tasks = ready.into_iter().map(|ready| {
-        Box::pin(run.work(ready, depth)) as Pin<Box<dyn Future<Output = Result<(Connection, Measured)>> + '_>>
+        Box::pin(run.work(ready, depth)) as Pin<Box<dyn Future<Output = Result<Connection>> + '_>>
     });
     let outcomes = run.wait(all(tasks.collect(), || run.show(begin)));
     let elapsed = begin.elapsed();
     run.wipe();
-    let (mut times, mut requests) = (Times::new(), 0);
-    for outcome in outcomes {
-        let (connection, measured) = outcome?;
-        times.join(&measured.times);
-        requests += measured.requests;
-        run.session.wait(connection.disconnect()).context("disconnecting")?;
+    for outcome in outcomes.into_iter().flatten() {
+        run.session.wait(outcome?.disconnect()).context("disconnecting")?;
     }
-    Ok((times, requests, elapsed))
+    Ok((run.times.into_inner(), run.done.get(), elapsed))
 }
 
 /// Runs all tasks to their end. `each` is called whenever a task has run.
@@ -209,10 +224,10 @@ impl Run<'_> {
         Ok(Ready { connection, remote: answer.memory, memory, receiving })
     }
 
-    /// Keeps `depth` requests outstanding until the time is over.
-    async fn work(&self, ready: Ready, depth: u32) -> Result<(Connection, Measured)> {
+    /// Keeps `depth` requests outstanding until the time is over, or a SIGINT.
+    async fn work(&self, ready: Ready, depth: u32) -> Result<Connection> {
         let Ready { connection, remote, memory, mut receiving } = ready;
-        let mut measured = Measured { times: Times::new(), requests: 0 };
+        let mut requests = 0u64;
         let echoed = self.options.operation == Operation::Send && !self.options.bandwidth;
         let mut credits = if self.options.operation == Operation::Send && self.options.bandwidth {
             u64::from(RECEIVES)
@@ -222,7 +237,7 @@ impl Run<'_> {
         let mut outstanding: VecDeque<(Instant, Transfer<SharedMemory>)> = VecDeque::new();
         loop {
             // At least one request is measured, however short the time.
-            let over = measured.requests > 0 && Instant::now() >= self.end.get();
+            let over = requests > 0 && (Instant::now() >= self.end.get() || interrupt::came());
             while !over && credits > 0 && outstanding.len() < depth as usize {
                 let begin = Instant::now();
                 let transfer = match self.options.operation {
@@ -235,7 +250,7 @@ impl Run<'_> {
             }
             let Some((begin, transfer)) = outstanding.pop_front() else {
                 if over {
-                    return Ok((connection, measured));
+                    return Ok(connection);
                 }
                 // All credits are used up: wait for the peer to grant more.
                 let next = receiving.pop_front().context("no receive is outstanding")?;
@@ -245,7 +260,7 @@ impl Run<'_> {
                 receiving.push_back(connection.receive(credit));
                 continue;
             };
-            transfer.await.1.with_context(|| format!("request {}", measured.requests + 1))?;
+            transfer.await.1.with_context(|| format!("request {}", requests + 1))?;
             let mut time = begin.elapsed();
             if echoed {
                 let next = receiving.pop_front().context("no receive is outstanding")?;
@@ -262,8 +277,8 @@ impl Run<'_> {
                     receiving.push_back(connection.receive(credit));
                 }
             }
-            measured.times.add(time);
-            measured.requests += 1;
+            requests += 1;
+            self.times.borrow_mut().add(time);
             self.done.set(self.done.get() + 1);
         }
     }
@@ -274,12 +289,20 @@ impl Run<'_> {
         u32::from_be_bytes(number).into()
     }
 
-    fn wait<F: Future>(&self, future: F) -> F::Output {
-        match self.options.wait {
-            Wait::Poll => self.session.spin(future),
-            Wait::Event => self.session.wait(future),
-            Wait::Descriptor => by_descriptor(&self.session, future),
-            Wait::Port => self.port.borrow_mut().as_mut().expect("made for this").wait(future),
+    /// Waits for the future. After a SIGINT, which it ends by itself, it has a moment to do so; its peer may be gone.
+    fn wait<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        loop {
+            let future = future.as_mut();
+            let output = match self.options.wait {
+                Wait::Poll => self.session.spin_for(SLICE, future),
+                Wait::Event => self.session.wait_for(SLICE, future),
+                Wait::Descriptor => by_descriptor(&self.session, SLICE, future),
+                Wait::Port => self.port.borrow_mut().as_mut().expect("made for this").wait_for(SLICE, future),
+            };
+            if output.is_some() || interrupt::came() {
+                return output;
+            }
         }
     }
 
@@ -306,8 +329,8 @@ impl Run<'_> {
     }
 }
 
-/// Drives a future from a poll(2) loop on the session's descriptor, as an async executor does.
-fn by_descriptor<F: Future>(session: &Session, future: F) -> F::Output {
+/// Drives a future from a poll(2) loop on the session's descriptor, as an async executor does, for no longer than `limit`.
+fn by_descriptor<F: Future>(session: &Session, limit: Duration, future: F) -> Option<F::Output> {
     #[derive(Default)]
     struct Asked(AtomicBool);
     impl Wake for Asked {
@@ -315,19 +338,24 @@ fn by_descriptor<F: Future>(session: &Session, future: F) -> F::Output {
             self.0.store(true, Ordering::Release);
         }
     }
+    let end = Instant::now() + limit;
     let asked = Arc::new(Asked(AtomicBool::new(true)));
     let (waker, progress) = (asked.clone().into(), session.progress());
     let (mut context, mut future) = (Task::from_waker(&waker), std::pin::pin!(future));
     loop {
         while asked.0.swap(false, Ordering::Acquire) {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                return output;
+                return Some(output);
             }
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
         }
         let fd = std::os::fd::AsRawFd::as_raw_fd(&progress.as_fd());
         let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, a local.
-        unsafe { libc::poll(&mut poll, 1, 100) };
+        unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32 + 1) };
         progress.turn();
     }
 }

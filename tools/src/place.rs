@@ -87,6 +87,17 @@ impl FromStr for Destination {
     }
 }
 
+impl Destination {
+    /// What a name of digits only looks like: the port, as in `HOST:PORT`.
+    pub fn hint(&self) -> Option<String> {
+        let is_number = !self.name.is_empty() && self.name.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| {
+            let name = &self.name;
+            format!("'{name}' is the name of the file there; if it was meant as the port: --port {name}")
+        })
+    }
+}
+
 /// Checks the name of a file at the destination.
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = name.len() <= 255 && !name.contains('/') && name != "." && name != "..";
@@ -146,6 +157,16 @@ mod tests {
         }
         for bad in ["there", ":x", "there:a/b", "there:..", "there:7650:x"] {
             assert!(bad.parse::<Destination>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_port_is_explained() {
+        let hint = |text: &str| text.parse::<Destination>().unwrap().hint();
+        assert!(hint("there:7651").unwrap().ends_with("--port 7651"));
+        assert!(hint("::1:7651").unwrap().contains("'7651' is the name"));
+        for plain in ["there:", "there:7651.raw", "[::1]:x"] {
+            assert_eq!(hint(plain), None, "{plain}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The receiving side of `nd copy`, in `nd serve`: takes the pieces out of the memory that the peer writes to, and stores the file.
 
-use crate::arriving::Arriving;
+use crate::arriving::{self, Arriving};
 use crate::messages::{Receives, Waiting, ended, say};
-use crate::output::plain;
+use crate::output::{self, plain};
 use crate::protocol::Request;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
 use anyhow::{Context, Result, bail, ensure};
@@ -63,10 +63,7 @@ fn take(
     ensure!(is_plain, "'{name}' is no name of a file");
     let folder = files.folder.as_deref().unwrap_or(Path::new("."));
     let target = folder.join(name);
-    ensure!(
-        files.overwrite || !target.exists(),
-        "there is a '{name}' already: nd serve --overwrite lets it be replaced"
-    );
+    ensure!(files.overwrite || !target.exists(), arriving::exists(name));
     let mut file = Arriving::begin(folder, name)?;
     let (mut digest, mut bytes, mut at) = (Sha256::new(), 0u64, 0u64);
     let mut piece = vec![0; request.size as usize];
@@ -93,7 +90,7 @@ fn take(
                 let from =
                     connection.peer_address().map_or_else(|_| "a peer".into(), |peer| peer.to_string());
                 if files.json {
-                    out!("{}", json!({ "received": name, "bytes": bytes, "from": from }));
+                    output::json(&json!({ "received": name, "bytes": bytes, "from": from }));
                 } else {
                     out!("{}: {bytes} bytes from {from}", plain(name));
                 }

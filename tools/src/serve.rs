@@ -3,7 +3,7 @@
 use crate::cli::{self, PORT, Peer};
 use crate::failure;
 use crate::messages::{Receives, Waiting, ended, receive_all};
-use crate::output::plain;
+use crate::output::{self, plain};
 use crate::peer::{self, Ends};
 use crate::protocol::file::LONGEST_MESSAGE;
 use crate::protocol::{Answer, CREDIT, Purpose, RECEIVES, Request};
@@ -31,7 +31,7 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
     if json {
-        out!("{}", serde_json::json!({ "listening": address }));
+        output::json(&serde_json::json!({ "listening": address }));
     } else {
         out!("listening on {address}");
     }
@@ -93,7 +93,7 @@ fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<
             if files.json {
                 let mut failure = failure::as_json(&error, None);
                 failure["from"] = peer.into();
-                out!("{failure}");
+                output::json(&failure);
             }
         }
     };

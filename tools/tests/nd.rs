@@ -202,6 +202,12 @@ fn addresses_and_sizes_that_are_none_are_refused() {
 fn a_wrong_command_line_is_told_as_json_too() {
     for (bad, named) in [
         (&["--json", "ping", "127.0.0.1:99999"][..], "'99999' is no port"),
+        (&["--json", "ping", "127.0.0.1:0"], "nobody listens at port 0"),
+        (&["--json", "perf", "127.0.0.1", "--timeout", "0"], "no peer answers in 0 seconds"),
+        (
+            &["--json", "copy", "/etc/hostname", "127.0.0.1:", "--timeout", "0"],
+            "no peer answers in 0 seconds",
+        ),
         (&["ping", "--json"], "<HOST[:PORT]>"),
         (&["typo", "--json"], "unrecognized subcommand 'typo'"),
         (&["--json"], "requires a subcommand"),
@@ -251,6 +257,84 @@ fn ping_counts_what_comes_back() {
     let ping = json(&["ping", &server.1, "-c", "3", "-i", "0", "-s", "1K"]);
     assert_eq!((&ping["round_trip_us"]["count"], &ping["size"]), (&3.into(), &1024.into()));
     assert!(ping["round_trip_us"]["min"].as_f64().unwrap() > 0.0);
+}
+
+/// Starts `nd`, to be interrupted.
+fn begin(arguments: &[&str]) -> Child {
+    let mut nd = std::process::Command::new(env!("CARGO_BIN_EXE_nd"));
+    nd.args(arguments).env("NDCOMPAT_EMULATOR", "on").stdout(Stdio::piped()).stderr(Stdio::piped());
+    nd.spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: numbers; the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// Waits until the child has a handler for SIGINT.
+fn await_handler(child: &mut Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let handles = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("it runs");
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
+    };
+    let begin = std::time::Instant::now();
+    while !handles() {
+        if begin.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it has no handler");
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_interrupted_ping_tells_what_has_come_back() {
+    // Between two messages, and while the peer does not answer.
+    for (interval, stops) in [("3600", false), ("0", true)] {
+        let server = Server::start(&[]);
+        let mut ping = begin(&["ping", &server.1, "-c", "1000000000", "-i", interval, "--timeout", "3600"]);
+        let mut output = BufReader::new(ping.stdout.take().unwrap());
+        let mut lines = std::iter::from_fn(|| {
+            let mut line = String::new();
+            (output.read_line(&mut line).unwrap() > 0).then_some(line)
+        });
+        assert!(lines.any(|line| line.starts_with("1: ")));
+        if stops {
+            signal(&server.0, libc::SIGSTOP);
+        }
+        signal(&ping, libc::SIGINT);
+        assert!(lines.last().unwrap().starts_with("min "));
+        assert_eq!(ping.wait_with_output().unwrap().status.code(), Some(0));
+    }
+}
+
+#[test]
+fn an_interrupted_measurement_is_one_as_far_as_it_went() {
+    let server = Server::start(&[]);
+    let ping = ["ping", &server.1, "-c", "1000000000", "-i", "0", "--json"];
+    let perf = |wait| ["perf", &server.1, "-d", "3600", "-s", "64,128", "-w", wait, "--json"];
+    let mut commands = vec![ping.to_vec()];
+    commands.extend(["poll", "event", "descriptor", "port"].map(|wait| perf(wait).to_vec()));
+    for command in commands {
+        // It may be too early for any result.
+        let is_measured = (0..8).any(|_| {
+            let mut child = begin(&command);
+            await_handler(&mut child);
+            signal(&child, libc::SIGINT);
+            let output = child.wait_with_output().unwrap();
+            let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let count = match said["results"].as_array() {
+                None => said["round_trip_us"]["count"].as_u64().unwrap(),
+                Some(results) => results.iter().map(|result| result["requests"].as_u64().unwrap()).sum(),
+            };
+            assert!(said["interrupted"] == true && said["error"].is_null(), "{said}");
+            assert_eq!(output.status.code(), Some(i32::from(count == 0)), "{said}");
+            count > 0
+        });
+        assert!(is_measured, "{command:?}");
+    }
 }
 
 #[test]
@@ -327,6 +411,46 @@ fn perf_draws_what_it_has_measured() {
 }
 
 #[test]
+fn what_was_measured_is_shown_even_if_it_cannot_be_drawn() {
+    let options = ["perf", "--loopback", "127.0.0.1", "-w", "event", "-d", "0.05", "--svg", "/dev/full"];
+    let text = nd(&options).assert().code(1).stderr(contains("writing /dev/full: No space left on device"));
+    text.stdout(contains("p99.9"));
+    let output = nd(&options).arg("--json").assert().code(1).get_output().clone();
+    let perf: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(perf["results"][0]["requests"].as_u64().unwrap() > 0, "{perf}");
+    assert!(
+        perf["error"].as_str().unwrap().contains("/dev/full") && perf["errno_name"] == "ENOSPC",
+        "{perf}"
+    );
+    assert!(String::from_utf8(output.stderr).unwrap().contains("writing /dev/full"));
+    // Told before anything is measured.
+    let nowhere = ["perf", "--loopback", "127.0.0.1", "-d", "3600", "--svg", "/none/of/these.svg", "--json"];
+    let output = nd(&nowhere).assert().code(1).get_output().stdout.clone();
+    let perf: Value = serde_json::from_slice(&output).unwrap();
+    assert!(perf["results"].is_null() && perf["errno_name"] == "ENOENT", "{perf}");
+}
+
+#[test]
+fn a_picture_stays_until_there_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("p.svg");
+    std::fs::write(&picture, "before").unwrap();
+    let server = Server::start(&[]);
+    let perf = |size| {
+        ["perf", &server.1, "-w", "event", "-d", "0.01", "-s", size, "--svg", picture.to_str().unwrap()]
+    };
+    // Longer than any message may be on a connection of the server's.
+    nd(&perf("1G")).args(["-b", "-o", "send"]).assert().code(1);
+    assert_eq!(std::fs::read_to_string(&picture).unwrap(), "before");
+    // The first size was measured, the second was not.
+    let output =
+        nd(&perf("64,1G")).args(["-b", "-o", "send", "--json"]).assert().code(1).get_output().stdout.clone();
+    let perf: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(perf["results"].as_array().unwrap().len(), 1, "{perf}");
+    assert!(perf["error"].as_str().unwrap().contains("with 1073741824 bytes"), "{perf}");
+}
+
+#[test]
 fn a_file_arrives_whole_and_replaces_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -353,6 +477,35 @@ fn a_file_arrives_whole_and_replaces_no_other() {
     let growing = nd(&["copy", "/proc/self/status", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
     growing.stderr(contains("more than the 0 bytes that it had at the beginning"));
     assert!(!to.join("x").exists());
+}
+
+#[test]
+fn the_name_of_a_peers_file_moves_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
+    let name = "\u{1b}[31m\u{7f}\u{9b}2J\u{202e}größe";
+    let to = format!("127.0.0.1:{name}");
+    let copied = nd(&["copy", "/etc/hostname", &to, "--port", server.port(), "--json"]).assert().success();
+    let copied = String::from_utf8(copied.get_output().stdout.clone()).unwrap();
+    let mut received = String::new();
+    server.2.read_line(&mut received).unwrap();
+    for (line, key) in [(copied, "name"), (received, "received")] {
+        let escaped = r#""\u001b[31m\u007f\u009b2J\u202egröße""#;
+        assert!(line.contains(escaped), "{}", line.escape_debug());
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()[key], name);
+    }
+    assert!(folder.path().join(name).exists());
+}
+
+#[test]
+fn a_name_that_may_be_meant_as_the_port_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
+    let copy = |to: &str, port: &str| nd(&["copy", "/etc/hostname", to, "--port", port]);
+    let hint = "'7651' is the name of the file there; if it was meant as the port: --port 7651";
+    copy("127.0.0.1:7651", server.port()).assert().success().stderr(contains(hint));
+    copy("127.0.0.1:7651", "1").assert().code(1).stderr(contains(hint));
+    copy("127.0.0.1:7651.raw", server.port()).assert().success().stderr("");
 }
 
 #[test]
@@ -397,9 +550,44 @@ fn files_are_refused_unless_they_are_asked_for() {
 }
 
 #[test]
+fn a_module_of_the_log_that_is_none_is_told_with_those_that_are() {
+    let shown = nd(&["env"]).env("NDCOMPAT_LOG", "ndcompat=info,banana=debug").assert().success();
+    shown.stderr(contains("no module is named 'banana'").and(contains("connection, device")));
+}
+
+#[test]
 fn the_environment_is_shown_with_its_values() {
-    nd(&["env"]).assert().success().stdout(contains("NDCOMPAT_EMULATOR=on"));
-    assert!(json(&["env"])["variables"].as_array().unwrap().iter().any(|one| one["value"] == "on"));
+    nd(&["env"]).assert().success().stdout(contains("NDCOMPAT_EMULATOR=on").and(contains("not valid").not()));
+    let all = json(&["env"])["variables"].as_array().unwrap().clone();
+    assert!(all.iter().any(|one| one["value"] == "on") && all.iter().all(|one| one["mistake"].is_null()));
+}
+
+#[test]
+fn values_that_the_library_refuses_are_marked_and_no_others() {
+    for (name, value, is_valid) in [
+        ("NDCOMPAT_EMULATOR", "banana", false),
+        ("NDCOMPAT_EMULATOR_GONE", "/none/of/these", false),
+        ("NDCOMPAT_EMULATOR_GONE", "/none", true),
+        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "+5", false),
+        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "60000", true),
+        ("NDCOMPAT_MEMORY_WINDOWS", "3", false),
+        ("NDCOMPAT_MEMORY_WINDOWS", "emulated", true),
+    ] {
+        let info = nd(&["info"]).env(name, value).output().unwrap();
+        assert_eq!(info.status.success(), is_valid, "{name}={value}: {info:?}");
+        let shown = nd(&["env"]).env(name, value).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert_eq!(
+            shown.contains(&format!("{name}={value}\n    not valid: it must be ")),
+            !is_valid,
+            "{shown}"
+        );
+        let shown = nd(&["env", "--json"]).env(name, value).output().unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let mut all = shown["variables"].as_array().unwrap().iter();
+        let mistake = &all.find(|one| one["name"] == name).unwrap()["mistake"];
+        assert_eq!(mistake.as_str().is_some_and(|text| text.contains("no adapter")), !is_valid, "{shown}");
+    }
 }
 
 #[test]

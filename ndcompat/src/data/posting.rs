@@ -9,6 +9,7 @@ use crate::data::queue_pair::{Core, QueuePair};
 use crate::data::request_queue::{RequestQueue, Ticket};
 use crate::data::scatter_gather::{self, Filled, Gathered, SgeList};
 use crate::data::work_request::{Remote, WorkRequest, post_receive};
+use crate::diagnosis;
 use crate::status::{Result, Status};
 use crate::types::{RequestFlags, RequestType, Sge};
 use std::mem::ManuallyDrop;
@@ -252,6 +253,10 @@ impl Poster {
         }
         if kind == RequestType::Read {
             if core.was_connected() && !core.may_read() {
+                // It may as well have failed before it was connected.
+                if core.is_ready() {
+                    diagnosis::no_reads(&core.adapter().device_name(), core.number());
+                }
                 return Status::INVALID_DEVICE_REQUEST;
             }
             flags &= core.limits.read_flags;

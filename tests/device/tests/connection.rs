@@ -4,6 +4,7 @@ use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags, RequestType, Sge};
 use std::time::{Duration, Instant};
+use support::log::{assert_one_warning, logged};
 use support::{
     End, Memory, Operation, Pair, adapter, address, address6, establish, is_iwarp, is_siw, listen,
 };
@@ -57,6 +58,25 @@ fn the_result_of_a_read_tells_its_length() {
         assert_eq!((read.status, read.request_type), (Status::SUCCESS, RequestType::Read));
         assert_eq!(read.bytes_transferred as usize, length);
     }
+}
+
+#[test]
+fn a_read_that_the_peer_allows_none_of_is_refused_and_explained() {
+    let log = logged("a_read_that_the_peer_allows_none_of_is_refused_and_explained", None, || {
+        ndcompat::logging::start();
+        let adapter = adapter();
+        let both = Offer { inbound_read_limit: 4, outbound_read_limit: 4, private_data: b"" };
+        let none = Offer { inbound_read_limit: 0, ..both };
+        let Pair { active, passive } =
+            Pair::connect(End::new(&adapter, 1), End::new(&adapter, 2), address(), both, none);
+        let (from, token) = (passive.memory.remote_address(0), passive.memory.region.remote_token());
+        let into = [active.memory.sge(0..8)];
+        // SAFETY: the memory outlives the request.
+        let refused = unsafe { active.queue_pair.read(1, &into, from, token, RequestFlags::empty()) };
+        assert_eq!(refused, Err(Status::INVALID_DEVICE_REQUEST));
+    });
+    let words = ["queue: Read is refused", "inboundReadLimit", "ND_INVALID_DEVICE_REQUEST", "device=", "qp="];
+    assert_one_warning(&log, &words);
 }
 
 #[test]

@@ -361,6 +361,19 @@ fn off_is_off() {
 }
 
 #[test]
+fn a_module_that_is_none_is_told() {
+    let _turn = turn();
+    // Even if nothing but that module was to speak.
+    let log = logged("a_module_that_is_none_is_told", Some("off,banana=debug"), || {
+        assert_eq!(resolve(address()), Status::SUCCESS);
+    });
+    assert_one_warning(
+        &log,
+        &["logging: ", "NDCOMPAT_LOG=off,banana=debug", "'banana'", "connection, device"],
+    );
+}
+
+#[test]
 fn a_level_that_is_none_is_told() {
     let _turn = turn();
     let log = logged("a_level_that_is_none_is_told", Some("loud"), || {

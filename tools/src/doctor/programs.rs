@@ -1,7 +1,8 @@
 //! What programs may use: device files, drivers in user space, name spaces, control groups, limits, variables.
 
 use super::{Findings, Machine};
-use std::ffi::CString;
+use crate::env::{Mistake, VARIABLES};
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -117,33 +118,26 @@ fn may_use(path: &Path) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) == 0 }
 }
 
-/// Checks the variables that the library refuses to work with.
-pub(super) fn variables(findings: &mut Findings, value: impl Fn(&str) -> Option<String>) {
-    type Variable = (&'static str, &'static str, fn(&str) -> bool);
-    let variables: [Variable; 3] = [
-        ("NDCOMPAT_EMULATOR", "auto, on or off", |value| ["auto", "on", "off"].contains(&value)),
-        ("NDCOMPAT_EMULATOR_RNR_TIMEOUT", "a number of milliseconds up to 60000", |value| {
-            value.parse().is_ok_and(|millis: u32| millis <= 60_000)
-        }),
-        ("NDCOMPAT_MEMORY_WINDOWS", "emulated, 1 or 2", |value| ["emulated", "1", "2"].contains(&value)),
-    ];
-    for (name, allowed, is_valid) in variables {
+/// Checks the variables that the library reads.
+pub(super) fn variables(findings: &mut Findings, value: impl Fn(&str) -> Option<OsString>) {
+    for variable in VARIABLES {
+        let name = variable.name;
         let Some(value) = value(name).filter(|value| !value.is_empty()) else { continue };
-        if is_valid(&value) {
-            findings.ok(format!("{name}={value}"));
-        } else {
-            findings.error(
-                format!("{name}={value} means nothing, so no adapter can be opened"),
-                format!("unset {name}, or set it to {allowed}"),
-            );
+        let shown = value.display();
+        match variable.mistake(&value) {
+            Some(Mistake::Refused(valid)) => findings.error(
+                format!("{name}={shown} means nothing, so no adapter can be opened"),
+                format!("unset {name}, or set it to {valid}"),
+            ),
+            Some(Mistake::Taken(what)) => {
+                findings.warning(format!("{name}={shown}: {what}"), format!("unset {name}, or mend it"));
+            }
+            None if name == "NDCOMPAT_EMULATOR_GONE" && Path::new(&value).exists() => findings.error(
+                format!("{name}={shown} exists, so the emulator's device is gone"),
+                format!("remove the file, or unset {name}"),
+            ),
+            None => findings.ok(format!("{name}={shown}")),
         }
-    }
-    let gone = value("NDCOMPAT_EMULATOR_GONE").filter(|file| Path::new(file).exists());
-    if let Some(file) = gone {
-        findings.error(
-            format!("NDCOMPAT_EMULATOR_GONE={file} exists, so the emulator's device is gone"),
-            "remove the file, or unset NDCOMPAT_EMULATOR_GONE",
-        );
     }
 }
 

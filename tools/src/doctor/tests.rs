@@ -160,8 +160,12 @@ fn limits_and_variables_are_looked_at() {
     assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR=foo", "auto, on or off"));
     programs::variables(&mut findings, |name| name.ends_with("_RNR_TIMEOUT").then(|| "1e3".into()));
     assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_RNR_TIMEOUT=1e3", "milliseconds"));
-    programs::variables(&mut findings, |name| name.ends_with("_GONE").then(|| "/".into()));
-    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_GONE=/", "remove the file"));
+    programs::variables(&mut findings, |name| name.ends_with("_GONE").then(|| "/tmp".into()));
+    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_GONE=/tmp", "remove the file"));
+    programs::variables(&mut findings, |name| name.ends_with("_GONE").then(|| "/none/of/these".into()));
+    assert!(says(&findings, Level::Error, "NDCOMPAT_EMULATOR_GONE=/none", "a folder that exists"));
+    programs::variables(&mut findings, |name| name.ends_with("_LOG").then(|| "banana=debug".into()));
+    assert!(says(&findings, Level::Warning, "no module is named 'banana'", "unset NDCOMPAT_LOG"));
 }
 
 #[test]
