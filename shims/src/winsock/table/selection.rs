@@ -122,7 +122,7 @@ impl State {
                     now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                     return now;
                 }
-                socket.became_connected(fd);
+                socket.became_connected();
             } else if !has_peer(fd) {
                 return now;
             }

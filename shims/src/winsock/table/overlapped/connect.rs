@@ -47,7 +47,7 @@ impl Connect {
 
     fn connected(&mut self, fd: RawFd) -> Step {
         self.restore(fd);
-        self.socket.became_connected(fd);
+        self.socket.became_connected();
         match self.first.take() {
             Some(send) => Step::Then(send),
             None => Step::done(0),
