@@ -470,19 +470,27 @@ static void messages_come_with_their_control_data()
     CHECK(closesocket(from) == 0);
 }
 
-// Bytes before and after a file's, by a port, an event, or a call that waits; and what is refused.
-static void files_are_sent()
+// A file of its own with this content, at its beginning.
+static HANDLE file_with(const std::string& content)
 {
-    const size_t size = 300000;
     char path[MAX_PATH] = "/tmp/ndcompat-transmit-XXXXXX";
     close(mkstemp(path));
     const HANDLE file = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr);
     CHECK(file != INVALID_HANDLE_VALUE);
+    DWORD count;
+    CHECK(WriteFile(file, content.data(), static_cast<DWORD>(content.size()), &count, nullptr) && count == content.size());
+    CHECK(SetFilePointer(file, 0, nullptr, FILE_BEGIN) == 0);
+    return file;
+}
+
+// Bytes before and after a file's, by a port, an event, or a call that waits; and what is refused.
+static void files_are_sent()
+{
+    const size_t size = 300000;
     std::string content(size, ' ');
     for (size_t i = 0; i < size; i++)
         content[i] = static_cast<char>(i * 7 + i / 251);
-    DWORD count;
-    CHECK(WriteFile(file, content.data(), size, &count, nullptr) && count == size);
+    const HANDLE file = file_with(content);
 
     Pair pair;
     const auto transmit = extension<LPFN_TRANSMITFILE>(pair.near_end, WSAID_TRANSMITFILE);
@@ -537,6 +545,26 @@ static void files_are_sent()
     CHECK(CloseHandle(file) && CloseHandle(port));
 }
 
+// Both wait for room, and the peer takes what comes bit by bit.
+static void a_file_comes_after_the_sends_that_pend()
+{
+    Pair pair;
+    give_little_room(pair);
+    const std::string before(8 << 20, 'x'), content(1 << 20, 'y');
+    const HANDLE file = file_with(content);
+    Request sending;
+    CHECK(transmit(pair.near_end, before.data(), static_cast<ULONG>(before.size()), &sending) == WSA_IO_PENDING);
+    std::string got;
+    std::thread reader([&] {
+        char buffer[4096];
+        for (int n; (n = recv(pair.far_end, buffer, sizeof buffer, 0)) > 0;)
+            got.append(buffer, static_cast<size_t>(n));
+    });
+    CHECK(TransmitFile(pair.near_end, file, 0, 0, nullptr, nullptr, TF_DISCONNECT));
+    reader.join();
+    CHECK(got == before + content && ended(pair.near_end, sending, static_cast<DWORD>(before.size()), false) && CloseHandle(file));
+}
+
 // A peer that takes nothing: what waits for it is cancelled when the socket is closed.
 static void a_file_that_nobody_takes_is_given_up()
 {
@@ -567,6 +595,7 @@ int main()
         messages_come_with_their_control_data,
         control_data_are_those_of_windows,
         files_are_sent,
+        a_file_comes_after_the_sends_that_pend,
         a_file_that_nobody_takes_is_given_up,
     });
 }
