@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Microsoft's extensions of Winsock, overlapped: AcceptEx, ConnectEx, DisconnectEx; datagrams with their senders, WSARecvMsg.
 #include "overlapped.h"
+#include <fcntl.h>
 #include <atomic>
 #include <initializer_list>
 #include <string>
@@ -176,6 +177,7 @@ static void refused_cancelled_and_wrong_connections()
     fails(AcceptEx(from, INVALID_SOCKET, buffer, 0, room, room, nullptr, &request), WSAENOTSOCK);
     fails(AcceptEx(accepted, s, buffer, 0, room, room, nullptr, &request), WSAEINVAL);
     fails(AcceptEx(from, from, buffer, 0, room, room, nullptr, &request), WSAEINVAL);
+    fails(ConnectEx(from, raw(nowhere), sizeof nowhere, nullptr, 0, nullptr, &request), WSAEINVAL);
     fails(DisconnectEx(accepted, nullptr, 0, 0), WSAENOTCONN);
 
     fails(AcceptEx(from, accepted, buffer, 0, room, room, nullptr, &request), WSA_IO_PENDING);
@@ -201,6 +203,83 @@ static void refused_cancelled_and_wrong_connections()
     CHECK(packet.overlapped == &request && packet.error == ERROR_OPERATION_ABORTED);
     CHECK(closesocket(another) == 0 && closesocket(silent2) == 0 && closesocket(accepted) == 0);
     CHECK(closesocket(s) == 0 && is_empty(port) && CloseHandle(port));
+}
+
+// A listener that has all connections it takes: another one pends until these are accepted.
+struct Deaf {
+    SOCKET from = bound();
+    sockaddr_in address = name_of(from);
+    std::vector<SOCKET> clients;
+
+    Deaf()
+    {
+        CHECK(listen(from, 0) == 0);
+        for (bool connects = true; connects;) {
+            clients.push_back(stream());
+            do_not_wait(clients.back());
+            FAILS(connect(clients.back(), raw(address), sizeof address), WSAEWOULDBLOCK);
+            fd_set set;
+            FD_ZERO(&set);
+            FD_SET(clients.back(), &set);
+            timeval time = {0, 100000};
+            connects = select(0, nullptr, &set, nullptr, &time) == 1;
+        }
+    }
+
+    ~Deaf()
+    {
+        for (const SOCKET client : clients)
+            CHECK(closesocket(client) == 0);
+        CHECK(closesocket(from) == 0);
+    }
+};
+
+static bool waits(SOCKET socket) { return (fcntl(static_cast<int>(socket), F_GETFL) & O_NONBLOCK) == 0; }
+
+// The socket is as before, and can be connected to another.
+static void a_connection_that_is_cancelled_is_not_made()
+{
+    Deaf deaf;
+    const SOCKET from = listener(), s = bound();
+    const HANDLE port = port_of(s);
+    sockaddr_in other = name_of(from);
+    Request request;
+    CHECK(!ConnectEx(s, raw(deaf.address), sizeof deaf.address, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+    CHECK(CancelIoEx(reinterpret_cast<HANDLE>(s), &request));
+    Packet packet = next(port);
+    CHECK(packet.overlapped == &request && packet.error == ERROR_OPERATION_ABORTED && waits(s));
+    CHECK(!ConnectEx(s, raw(other), sizeof other, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+    packet = next(port);
+    CHECK(packet.succeeded && packet.overlapped == &request && waits(s));
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0 && CloseHandle(port));
+}
+
+// What the program says of waiting while the connection is made stands afterwards.
+static void a_socket_that_is_made_non_blocking_while_it_connects_stays_so()
+{
+    for (const bool by_events : {false, true}) {
+        Deaf deaf;
+        const SOCKET s = bound();
+        const HANDLE port = port_of(s);
+        Request request;
+        CHECK(!ConnectEx(s, raw(deaf.address), sizeof deaf.address, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+        const WSAEVENT event = WSACreateEvent();
+        if (by_events)
+            CHECK(WSAEventSelect(s, event, FD_READ) == 0);
+        else
+            do_not_wait(s);
+        // The others come first.
+        for (USHORT port_of_peer = 0; port_of_peer != name_of(s).sin_port;) {
+            sockaddr_in peer = {};
+            int length = sizeof peer;
+            const SOCKET accepted = accept(deaf.from, raw(peer), &length);
+            CHECK(accepted != INVALID_SOCKET && closesocket(accepted) == 0);
+            port_of_peer = peer.sin_port;
+        }
+        const Packet packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &request && !waits(s));
+        CHECK(closesocket(s) == 0 && CloseHandle(port) && WSACloseEvent(event));
+    }
 }
 
 // The socket that was to become a connection goes first.
@@ -588,6 +667,8 @@ int main()
         an_accept_pends_though_a_connection_waits,
         an_accept_need_not_want_the_local_address,
         refused_cancelled_and_wrong_connections,
+        a_connection_that_is_cancelled_is_not_made,
+        a_socket_that_is_made_non_blocking_while_it_connects_stays_so,
         closing_the_socket_for_a_connection_ends_its_accept,
         sockets_for_connections_are_closed_at_any_moment,
         nothing_is_received_without_an_address_of_ones_own,

@@ -233,8 +233,9 @@ impl Known {
         self.marks.fetch_or(marks, Ordering::Relaxed);
     }
 
-    pub(in crate::winsock) fn unmark(&self, marks: u32) {
-        self.marks.fetch_and(!marks, Ordering::Relaxed);
+    /// Returns whether it had one of them.
+    pub(in crate::winsock) fn unmark(&self, marks: u32) -> bool {
+        self.marks.fetch_and(!marks, Ordering::Relaxed) & marks != 0
     }
 
     /// Notes a time-out that was set.
