@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The end of a connection by shutdown and DisconnectEx: what is being sent is sent before. The end of a socket under a thread.
 #include "overlapped.h"
+#include "waits.h"
+#include <sys/stat.h>
+#include <atomic>
 #include <initializer_list>
 #include <list>
 #include <thread>
@@ -159,6 +162,58 @@ static void a_disconnect_leaves_receives_unless_the_socket_is_used_again()
     }
 }
 
+static ino_t inode_of(SOCKET socket)
+{
+    struct stat status;
+    CHECK(fstat(static_cast<int>(socket), &status) == 0);
+    return status.st_ino;
+}
+
+// While it is made anew, another thread asks for the result of the receive that this has cancelled. Once the close of the former one lingers.
+static void a_socket_that_is_used_again_stays_on_its_port()
+{
+    const SOCKET from = listener(), s = stream();
+    const HANDLE port = port_of(s);
+    port_of(from, port, 1);
+    const DWORD room = sizeof(sockaddr_in) + 16;
+    char buffer[2 * room], byte;
+    for (int i = 0; i < 100; i++) {
+        const bool lingers = i == 0;
+        SOCKET client = stream();
+        Request accepting, receiving;
+        CHECK(!AcceptEx(from, s, buffer, 0, room, room, nullptr, &accepting) && WSAGetLastError() == WSA_IO_PENDING);
+        reach(client, name_of(from));
+        CHECK(next(port).overlapped == &accepting);
+        CHECK(receive(s, &byte, 1, &receiving) == WSA_IO_PENDING && send(client, "x", 1, 0) == 1);
+        CHECK(next(port).overlapped == &receiving);
+        CHECK(receive(s, &byte, 1, &receiving) == WSA_IO_PENDING);
+        if (lingers) {
+            const LINGER longer = {1, 10};
+            CHECK(setsockopt(s, SOL_SOCKET, SO_LINGER, reinterpret_cast<const char*>(&longer), sizeof longer) == 0);
+            do_not_wait(s);
+            while (send(s, much.data(), static_cast<int>(much.size()), 0) > 0) {}
+        }
+        const ino_t former = inode_of(s);
+        std::atomic<bool> over{false};
+        std::thread worker([&] {
+            const Packet packet = next(port);
+            CHECK(packet.overlapped == &receiving && packet.error == ERROR_OPERATION_ABORTED);
+            CHECK(!lingers || comes_true([&] { return inode_of(s) != former; }));
+            do {
+                DWORD bytes, flags;
+                CHECK(!WSAGetOverlappedResult(s, &receiving, &bytes, FALSE, &flags) && WSAGetLastError() == WSA_OPERATION_ABORTED);
+                if (lingers && client != INVALID_SOCKET)
+                    reset(client);
+            } while (!over);
+        });
+        CHECK(DisconnectEx(s, nullptr, TF_REUSE_SOCKET, 0));
+        over = true;
+        worker.join();
+        CHECK(lingers || closesocket(client) == 0);
+    }
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0 && CloseHandle(port));
+}
+
 // As with sends: what pends goes on, and gets what comes; nothing more is begun.
 static void input_ends_after_the_receives_that_pend()
 {
@@ -265,6 +320,7 @@ int main()
         a_disconnect_waits_for_the_sends_before_it,
         a_disconnect_that_is_not_overlapped_waits_for_the_sends,
         a_disconnect_leaves_receives_unless_the_socket_is_used_again,
+        a_socket_that_is_used_again_stays_on_its_port,
         input_ends_after_the_receives_that_pend,
         a_disconnect_that_waits_ends_with_the_socket_or_the_connection,
         closing_a_listener_ends_its_accept,

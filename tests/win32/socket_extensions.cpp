@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Microsoft's extensions of Winsock, overlapped: AcceptEx, ConnectEx, DisconnectEx; datagrams with their senders, WSARecvMsg.
 #include "overlapped.h"
+#include <fcntl.h>
 #include <atomic>
 #include <initializer_list>
 #include <string>
@@ -176,6 +177,7 @@ static void refused_cancelled_and_wrong_connections()
     fails(AcceptEx(from, INVALID_SOCKET, buffer, 0, room, room, nullptr, &request), WSAENOTSOCK);
     fails(AcceptEx(accepted, s, buffer, 0, room, room, nullptr, &request), WSAEINVAL);
     fails(AcceptEx(from, from, buffer, 0, room, room, nullptr, &request), WSAEINVAL);
+    fails(ConnectEx(from, raw(nowhere), sizeof nowhere, nullptr, 0, nullptr, &request), WSAEINVAL);
     fails(DisconnectEx(accepted, nullptr, 0, 0), WSAENOTCONN);
 
     fails(AcceptEx(from, accepted, buffer, 0, room, room, nullptr, &request), WSA_IO_PENDING);
@@ -201,6 +203,83 @@ static void refused_cancelled_and_wrong_connections()
     CHECK(packet.overlapped == &request && packet.error == ERROR_OPERATION_ABORTED);
     CHECK(closesocket(another) == 0 && closesocket(silent2) == 0 && closesocket(accepted) == 0);
     CHECK(closesocket(s) == 0 && is_empty(port) && CloseHandle(port));
+}
+
+// A listener that has all connections it takes: another one pends until these are accepted.
+struct Deaf {
+    SOCKET from = bound();
+    sockaddr_in address = name_of(from);
+    std::vector<SOCKET> clients;
+
+    Deaf()
+    {
+        CHECK(listen(from, 0) == 0);
+        for (bool connects = true; connects;) {
+            clients.push_back(stream());
+            do_not_wait(clients.back());
+            FAILS(connect(clients.back(), raw(address), sizeof address), WSAEWOULDBLOCK);
+            fd_set set;
+            FD_ZERO(&set);
+            FD_SET(clients.back(), &set);
+            timeval time = {0, 100000};
+            connects = select(0, nullptr, &set, nullptr, &time) == 1;
+        }
+    }
+
+    ~Deaf()
+    {
+        for (const SOCKET client : clients)
+            CHECK(closesocket(client) == 0);
+        CHECK(closesocket(from) == 0);
+    }
+};
+
+static bool waits(SOCKET socket) { return (fcntl(static_cast<int>(socket), F_GETFL) & O_NONBLOCK) == 0; }
+
+// The socket is as before, and can be connected to another.
+static void a_connection_that_is_cancelled_is_not_made()
+{
+    Deaf deaf;
+    const SOCKET from = listener(), s = bound();
+    const HANDLE port = port_of(s);
+    sockaddr_in other = name_of(from);
+    Request request;
+    CHECK(!ConnectEx(s, raw(deaf.address), sizeof deaf.address, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+    CHECK(CancelIoEx(reinterpret_cast<HANDLE>(s), &request));
+    Packet packet = next(port);
+    CHECK(packet.overlapped == &request && packet.error == ERROR_OPERATION_ABORTED && waits(s));
+    CHECK(!ConnectEx(s, raw(other), sizeof other, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+    packet = next(port);
+    CHECK(packet.succeeded && packet.overlapped == &request && waits(s));
+    CHECK(closesocket(s) == 0 && closesocket(from) == 0 && CloseHandle(port));
+}
+
+// What the program says of waiting while the connection is made stands afterwards.
+static void a_socket_that_is_made_non_blocking_while_it_connects_stays_so()
+{
+    for (const bool by_events : {false, true}) {
+        Deaf deaf;
+        const SOCKET s = bound();
+        const HANDLE port = port_of(s);
+        Request request;
+        CHECK(!ConnectEx(s, raw(deaf.address), sizeof deaf.address, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+        const WSAEVENT event = WSACreateEvent();
+        if (by_events)
+            CHECK(WSAEventSelect(s, event, FD_READ) == 0);
+        else
+            do_not_wait(s);
+        // The others come first.
+        for (USHORT port_of_peer = 0; port_of_peer != name_of(s).sin_port;) {
+            sockaddr_in peer = {};
+            int length = sizeof peer;
+            const SOCKET accepted = accept(deaf.from, raw(peer), &length);
+            CHECK(accepted != INVALID_SOCKET && closesocket(accepted) == 0);
+            port_of_peer = peer.sin_port;
+        }
+        const Packet packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &request && !waits(s));
+        CHECK(closesocket(s) == 0 && CloseHandle(port) && WSACloseEvent(event));
+    }
 }
 
 // The socket that was to become a connection goes first.
@@ -470,19 +549,27 @@ static void messages_come_with_their_control_data()
     CHECK(closesocket(from) == 0);
 }
 
-// Bytes before and after a file's, by a port, an event, or a call that waits; and what is refused.
-static void files_are_sent()
+// A file of its own with this content, at its beginning.
+static HANDLE file_with(const std::string& content)
 {
-    const size_t size = 300000;
     char path[MAX_PATH] = "/tmp/ndcompat-transmit-XXXXXX";
     close(mkstemp(path));
     const HANDLE file = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr);
     CHECK(file != INVALID_HANDLE_VALUE);
+    DWORD count;
+    CHECK(WriteFile(file, content.data(), static_cast<DWORD>(content.size()), &count, nullptr) && count == content.size());
+    CHECK(SetFilePointer(file, 0, nullptr, FILE_BEGIN) == 0);
+    return file;
+}
+
+// Bytes before and after a file's, by a port, an event, or a call that waits; and what is refused.
+static void files_are_sent()
+{
+    const size_t size = 300000;
     std::string content(size, ' ');
     for (size_t i = 0; i < size; i++)
         content[i] = static_cast<char>(i * 7 + i / 251);
-    DWORD count;
-    CHECK(WriteFile(file, content.data(), size, &count, nullptr) && count == size);
+    const HANDLE file = file_with(content);
 
     Pair pair;
     const auto transmit = extension<LPFN_TRANSMITFILE>(pair.near_end, WSAID_TRANSMITFILE);
@@ -537,6 +624,26 @@ static void files_are_sent()
     CHECK(CloseHandle(file) && CloseHandle(port));
 }
 
+// Both wait for room, and the peer takes what comes bit by bit.
+static void a_file_comes_after_the_sends_that_pend()
+{
+    Pair pair;
+    give_little_room(pair);
+    const std::string before(8 << 20, 'x'), content(1 << 20, 'y');
+    const HANDLE file = file_with(content);
+    Request sending;
+    CHECK(transmit(pair.near_end, before.data(), static_cast<ULONG>(before.size()), &sending) == WSA_IO_PENDING);
+    std::string got;
+    std::thread reader([&] {
+        char buffer[4096];
+        for (int n; (n = recv(pair.far_end, buffer, sizeof buffer, 0)) > 0;)
+            got.append(buffer, static_cast<size_t>(n));
+    });
+    CHECK(TransmitFile(pair.near_end, file, 0, 0, nullptr, nullptr, TF_DISCONNECT));
+    reader.join();
+    CHECK(got == before + content && ended(pair.near_end, sending, static_cast<DWORD>(before.size()), false) && CloseHandle(file));
+}
+
 // A peer that takes nothing: what waits for it is cancelled when the socket is closed.
 static void a_file_that_nobody_takes_is_given_up()
 {
@@ -560,6 +667,8 @@ int main()
         an_accept_pends_though_a_connection_waits,
         an_accept_need_not_want_the_local_address,
         refused_cancelled_and_wrong_connections,
+        a_connection_that_is_cancelled_is_not_made,
+        a_socket_that_is_made_non_blocking_while_it_connects_stays_so,
         closing_the_socket_for_a_connection_ends_its_accept,
         sockets_for_connections_are_closed_at_any_moment,
         nothing_is_received_without_an_address_of_ones_own,
@@ -567,6 +676,7 @@ int main()
         messages_come_with_their_control_data,
         control_data_are_those_of_windows,
         files_are_sent,
+        a_file_comes_after_the_sends_that_pend,
         a_file_that_nobody_takes_is_given_up,
     });
 }

@@ -197,6 +197,30 @@ static WSANETWORKEVENTS next(SOCKET socket, WSAEVENT event)
 
 static bool is_set(WSAEVENT event) { return WSAWaitForMultipleEvents(1, &event, FALSE, 0, FALSE) == WSA_WAIT_EVENT_0; }
 
+// While events are selected, and before. A receive tells it; there is room to send all the same.
+static void a_datagram_that_is_refused_is_an_event()
+{
+    for (const bool before : {false, true}) {
+        const WSAEVENT event = WSACreateEvent();
+        const SOCKET s = bound(SOCK_DGRAM), deaf = bound(SOCK_DGRAM);
+        reach(s, name_of(deaf));
+        CHECK(closesocket(deaf) == 0);
+        if (before)
+            CHECK(send(s, "x", 1, 0) == 1 && is_readable(s));
+        CHECK(WSAEventSelect(s, event, FD_READ | FD_WRITE) == 0);
+        if (before) {
+            CHECK(next(s, event).lNetworkEvents == (FD_READ | FD_WRITE));
+        } else {
+            CHECK(next(s, event).lNetworkEvents == FD_WRITE && send(s, "x", 1, 0) == 1);
+            CHECK(next(s, event).lNetworkEvents == FD_READ);
+        }
+        char byte;
+        FAILS(recv(s, &byte, 1, 0), WSAECONNRESET);
+        FAILS(recv(s, &byte, 1, 0), WSAEWOULDBLOCK);
+        CHECK(!is_set(event) && closesocket(s) == 0 && WSACloseEvent(event));
+    }
+}
+
 static void events_are_told_once_until_they_are_dealt_with()
 {
     const WSAEVENT event = WSACreateEvent(), of_listener = WSACreateEvent();
@@ -410,6 +434,7 @@ int main()
         a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,
         events_are_told_once_until_they_are_dealt_with,
+        a_datagram_that_is_refused_is_an_event,
         what_was_told_stays_told,
         arrivals_after_another_selection_are_told,
         acceptex_deals_with_connections,

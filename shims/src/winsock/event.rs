@@ -41,8 +41,9 @@ pub extern "C" fn ndw_WSAEventSelect(socket: Socket, handle: RawHandle, mask: i3
 /// Selects events on a socket, and makes it non-blocking.
 fn selected(socket: &Known, signal: Arc<Signal>, mask: i32) -> Result<(), u32> {
     let driver = socket.driver()?;
-    system::set_blocking(socket.fd, false).map_err(errno_to_wsa)?;
+    // First, so that a `ConnectEx` that ends meanwhile leaves it so.
     socket.unmark(OURS_NOT_TO_WAIT);
+    system::set_blocking(socket.fd, false).map_err(errno_to_wsa)?;
     driver.watch(true)?;
     driver.selected.select(driver.file(), socket, signal, mask);
     Ok(())

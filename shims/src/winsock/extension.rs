@@ -125,7 +125,7 @@ pub unsafe extern "C" fn ndw_GetAcceptExSockaddrs(
     }
 }
 
-/// `ConnectEx`: for a stream socket that is bound.
+/// `ConnectEx`: for a stream socket that is bound and does not listen.
 ///
 /// # Safety
 /// `to` is NULL or has `to_length` bytes, `data` NULL or `data_length`; the data and `overlapped` stay until the request has
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn ndw_ConnectEx(
             return Err(WSAEINVAL);
         }
         let fd = socket.fd;
-        if !is_bound(fd) && !socket.is_marked(REUSED) {
+        if (!is_bound(fd) && !socket.is_marked(REUSED)) || int_option(fd, libc::SO_ACCEPTCONN) == Ok(1) {
             return Err(WSAEINVAL);
         }
         if has_peer(fd) {
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn ndw_ConnectEx(
             stream: true,
             sent: 0,
         });
-        let connect = Connect { socket: socket.clone(), to, first, begun: false, blocking: false };
+        let connect = Connect { socket: socket.clone(), to, first, begun: false };
         let driver = socket.driver()?;
         // SAFETY: C's caller keeps the OVERLAPPED and the data until the request has completed.
         let count = unsafe { driver.start(Direction::Out, overlapped, Operation::Connect(connect), None) }?;

@@ -52,7 +52,7 @@ fn has_failed(fd: RawFd, revents: i16) -> bool {
     if socket.is_marked(CONNECTING) && revents & (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) != 0 {
         let error = int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno);
         if error == 0 {
-            socket.became_connected(fd);
+            socket.became_connected();
         } else {
             socket.unmark(CONNECTING);
             socket.error.store(error, Ordering::Relaxed);

@@ -176,7 +176,7 @@ pub(crate) fn close(fd: RawFd) -> Result<(), u32> {
 }
 
 /// Another descriptor of a socket whose close takes the time of its `SO_LINGER`.
-fn lingering(fd: RawFd) -> Option<OwnedFd> {
+pub(super) fn lingering(fd: RawFd) -> Option<OwnedFd> {
     let linger = system::option::<libc::linger>(fd, libc::SOL_SOCKET, libc::SO_LINGER).ok()?;
     if linger.l_onoff == 0 || linger.l_linger == 0 {
         return None;
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
         }
         match (result, table::get(fd)) {
             (0, Ok(socket)) => {
-                socket.became_connected(fd);
+                socket.became_connected();
                 enable(fd, FD_CONNECT | FD_WRITE);
             }
             (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),

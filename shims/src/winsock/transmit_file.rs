@@ -1,18 +1,17 @@
 //! `TransmitFile`.
 
-use super::calls::Call;
-use super::system::{self, has_peer};
-use super::table::overlapped::{Direction, Operation, Part, Step, Transmit};
+use super::system::has_peer;
+use super::table::overlapped::{Direction, Operation, Part, Transmit};
 use super::table::{self, descriptor};
+use super::transfer::sending::in_turn;
 use super::wire::Piece;
 use super::{Socket, told};
 use crate::arguments::In;
 use crate::boundary::guard;
 use crate::error::*;
+use crate::io::Overlapped;
 use crate::io::sys::Deadline;
-use crate::io::{Idle, Overlapped};
 use crate::object::{Object, RawHandle, handle};
-use std::os::fd::RawFd;
 
 /// `TRANSMIT_FILE_BUFFERS`.
 #[repr(C)]
@@ -40,19 +39,6 @@ unsafe fn piece(data: *const u8, length: u32) -> Result<Option<Piece>, u32> {
         (_, true) => Err(WSAEFAULT),
         // SAFETY: so many bytes, as the caller promises.
         _ => Ok(Some(unsafe { Piece::new(data, length as usize) })),
-    }
-}
-
-/// Waits until all is sent.
-fn send_all(fd: RawFd, mut transmit: Transmit) -> Result<(), u32> {
-    let (_idle, call) = (Idle::enter(), Call::on(fd));
-    loop {
-        match transmit.attempt(fd) {
-            Step::Done { status: 0.., .. } => return Ok(()),
-            _ if call.is_over() => return Err(WSAEINTR),
-            Step::Done { status, .. } => return Err(super::errors::error_of(status)),
-            _ => system::poll(fd, libc::POLLOUT, Deadline::Never).map_err(errno_to_wsa)?,
-        };
     }
 }
 
@@ -101,13 +87,15 @@ pub unsafe extern "C" fn ndw_TransmitFile(
                 _ => return Err(WSA_INVALID_HANDLE),
             },
         };
-        let transmit = Transmit::new(head, part, tail, flags & TF_DISCONNECT != 0);
-        if overlapped.is_null() {
-            return send_all(socket.fd, transmit);
-        }
+        let transmit = Operation::Transmit(Transmit::new(head, part, tail, flags & TF_DISCONNECT != 0));
         let driver = socket.driver()?;
+        if overlapped.is_null() {
+            // SAFETY: C's caller keeps the buffers until the call ends.
+            let (_, end) = unsafe { in_turn(driver, transmit, Deadline::Never) };
+            return end.map_err(|(_, code)| code);
+        }
         // SAFETY: C's caller keeps the OVERLAPPED and the buffers until the request has completed.
-        unsafe { driver.start(Direction::Out, overlapped, Operation::Transmit(transmit), None) }.map(drop)
+        unsafe { driver.start(Direction::Out, overlapped, transmit, None) }.map(drop)
     };
     guard(0, || told(transmit()))
 }

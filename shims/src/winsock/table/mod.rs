@@ -13,7 +13,7 @@ use crate::io::File;
 use overlapped::Driver;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -143,10 +143,10 @@ pub(in crate::winsock) fn usual(socket: Socket) -> Result<Arc<Known>, u32> {
 
 /// The socket of a descriptor; `WSAENOTSOCK` if it is none.
 pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
-    let inode = inode_of(fd)?;
     let place = place(fd).ok_or(WSAENOTSOCK)?;
     let (former, socket) = {
         let mut known = place.lock();
+        let inode = inode_of(fd)?;
         if let Some(socket) = &*known
             && socket.inode.load(Ordering::Acquire) == inode
         {
@@ -233,8 +233,9 @@ impl Known {
         self.marks.fetch_or(marks, Ordering::Relaxed);
     }
 
-    pub(in crate::winsock) fn unmark(&self, marks: u32) {
-        self.marks.fetch_and(!marks, Ordering::Relaxed);
+    /// Returns whether it had one of them.
+    pub(in crate::winsock) fn unmark(&self, marks: u32) -> bool {
+        self.marks.fetch_and(!marks, Ordering::Relaxed) & marks != 0
     }
 
     /// Notes a time-out that was set.
@@ -250,22 +251,29 @@ impl Known {
     }
 
     /// This socket is connected.
-    pub(in crate::winsock) fn became_connected(&self, fd: RawFd) {
-        self.was_accepted(fd);
+    pub(in crate::winsock) fn became_connected(&self) {
+        self.was_accepted();
         self.mark(CONNECTED_ITSELF);
     }
 
     /// The descriptor has a socket now that a listener has accepted.
-    pub(in crate::winsock) fn was_accepted(&self, fd: RawFd) {
-        self.became_another(fd);
+    pub(in crate::winsock) fn was_accepted(&self) {
+        self.became_another();
         *self.connected.lock() = Some(Instant::now());
     }
 
+    /// Puts another socket behind the descriptor.
+    pub(in crate::winsock) fn replace(&self, other: &OwnedFd) -> Result<(), libc::c_int> {
+        let inode = inode_of(other.as_raw_fd()).map_err(|_| libc::ENOTSOCK)?;
+        // `get`, in another thread, sees both or neither: otherwise it would take this for a close without this library.
+        let _entry = place(self.fd).ok_or(libc::ENOTSOCK)?.lock();
+        system::replace(self.fd, other)?;
+        self.inode.store(inode, Ordering::Release);
+        Ok(())
+    }
+
     /// The descriptor has another socket now.
-    pub(in crate::winsock) fn became_another(&self, fd: RawFd) {
-        if let Ok(inode) = inode_of(fd) {
-            self.inode.store(inode, Ordering::Release);
-        }
+    pub(in crate::winsock) fn became_another(&self) {
         self.unmark(CONNECTING | CONNECT_FAILED | RECEIVING_SHUT | RESET | CONNECTED_ITSELF);
         *self.connected.lock() = None;
         *self.accepted_by.lock() = Weak::new();

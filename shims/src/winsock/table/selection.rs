@@ -122,7 +122,7 @@ impl State {
                     now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                     return now;
                 }
-                socket.became_connected(fd);
+                socket.became_connected();
             } else if !has_peer(fd) {
                 return now;
             }
@@ -132,10 +132,12 @@ impl State {
             now.events |= FD_CONNECT;
         }
         let waiting = bytes_waiting(fd);
-        if is(libc::POLLIN) && (waiting > 0 || !socket.stream) {
+        // A receive tells that a datagram was refused; there is room all the same.
+        let refused = !socket.stream && is(libc::POLLERR);
+        if is(libc::POLLIN) && (waiting > 0 || !socket.stream) || refused {
             now.events |= FD_READ;
         }
-        if is(libc::POLLOUT) && !is(libc::POLLERR | libc::POLLHUP) {
+        if is(libc::POLLOUT) && (refused || !is(libc::POLLERR | libc::POLLHUP)) {
             now.events |= FD_WRITE;
         }
         if is(libc::POLLPRI) {

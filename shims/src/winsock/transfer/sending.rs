@@ -4,6 +4,7 @@ use super::{ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
+use crate::io::sys::Deadline;
 use crate::io::{
     CancelScope, Idle, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result_before,
 };
@@ -11,7 +12,7 @@ use crate::object::RawHandle;
 use crate::winsock::calls::Call;
 use crate::winsock::errors::error_of;
 use crate::winsock::table;
-use crate::winsock::table::overlapped::{Direction, Operation, Send};
+use crate::winsock::table::overlapped::{Direction, Driver, Operation, Send};
 use crate::winsock::table::selection::{FD_WRITE, enable};
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces, WsaBuf, WsaMsg};
 use crate::winsock::{SOCKET_ERROR, Socket, system};
@@ -20,6 +21,7 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::os::fd::RawFd;
 use std::ptr::null;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Sends on a stream beside overlapped sends that pend: as one of them, for whose end this waits. `None` if there are none, or the
@@ -30,17 +32,33 @@ fn send_after_others(fd: RawFd, pieces: &[Piece], flags: c_int) -> Option<Outcom
     if flags & libc::MSG_DONTWAIT != 0 || !system::is_blocking(fd) {
         return None;
     }
+    let pieces = Pieces::from(pieces);
+    let operation = Operation::Send(Send { pieces, flags, to: SmallVec::new(), stream: true, sent: 0 });
+    // SAFETY: the bytes stay until the call ends.
+    Some(match unsafe { in_turn(driver, operation, wire::limit(fd, libc::SO_SNDTIMEO)) } {
+        (sent @ 1.., _) => Ok(sent),
+        (sent, end) => end.map(|()| sent),
+    })
+}
+
+/// Does as one of the overlapped requests what is to be sent, and waits for its end. Returns the bytes sent, and how it has ended.
+///
+/// # Safety
+/// What the operation points to stays until the call ends.
+pub(in crate::winsock) unsafe fn in_turn(
+    driver: &Arc<Driver>,
+    operation: Operation,
+    deadline: Deadline,
+) -> (usize, Outcome<()>) {
     let _idle = Idle::enter();
-    let deadline = wire::limit(fd, libc::SO_SNDTIMEO);
     // The low bit: without a packet.
     let overlapped = Overlapped { event: RawHandle(1), ..Overlapped::default() };
     let request = (&raw const overlapped).cast_mut();
-    let pieces = Pieces::from(pieces);
-    let operation = Operation::Send(Send { pieces, flags, to: SmallVec::new(), stream: true, sent: 0 });
-    // SAFETY: the OVERLAPPED and the bytes stay until the request has completed, for which this waits.
+    // SAFETY: the OVERLAPPED, and what the operation points to, stay until the request has completed, for which this waits.
     match unsafe { driver.start(Direction::Out, request, operation, None) } {
+        Ok(sent) => return (sent, Ok(())),
         Err(WSA_IO_PENDING) => {}
-        done => return Some(done.map_err(|code| (0, code))),
+        Err(code) => return (0, Err((0, code))),
     }
     let file = driver.file();
     // SAFETY: that of the request just begun.
@@ -51,14 +69,13 @@ fn send_after_others(fd: RawFd, pieces: &[Piece], flags: c_int) -> Option<Outcom
     }
     // SAFETY: that of the request just begun.
     let status = unsafe { crate::io::result(file, request, true) };
-    let sent = overlapped.internal_high.load(Ordering::Relaxed);
-    Some(match status {
-        STATUS_SUCCESS => Ok(sent),
-        _ if sent > 0 => Ok(sent),
+    let end = match status {
+        STATUS_SUCCESS => Ok(()),
         STATUS_CANCELLED if is_late => Err((libc::EAGAIN, WSAETIMEDOUT)),
         STATUS_CANCELLED => Err(ENDED),
         _ => Err((0, error_of(status))),
-    })
+    };
+    (overlapped.internal_high.load(Ordering::Relaxed), end)
 }
 
 /// Sends.

@@ -51,13 +51,13 @@ impl Accept {
         };
         let Ok(driver) = self.into.driver() else { return Step::failed(libc::ENOBUFS) };
         let driver = driver.clone();
-        let replace = || (!self.into.is_marked(GONE)).then(|| system::replace(self.into_fd, &connection));
+        let replace = || (!self.into.is_marked(GONE)).then(|| self.into.replace(&connection));
         match driver.renew(replace).flatten() {
             None => return GONE_AWAY,
             Some(Err(errno)) => return Step::failed(errno),
             Some(Ok(())) => drop(connection),
         }
-        self.into.was_accepted(self.into_fd);
+        self.into.was_accepted();
         let local = system::local_address(self.into_fd).unwrap_or(sockaddr_storage::zeroed());
         let Room { start, data, local: local_room, remote: remote_room } = self.room;
         let places = [(data, local_room, local), (data + local_room, remote_room, remote)];

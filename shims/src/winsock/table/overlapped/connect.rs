@@ -1,6 +1,6 @@
 //! `ConnectEx`: a connection, optionally with its first data.
 
-use super::super::Known;
+use super::super::{Known, OURS_NOT_TO_WAIT};
 use super::{Send, Step};
 use crate::io::sys::Deadline;
 use crate::winsock::system::{checked, int_option, is_blocking, poll, set_blocking};
@@ -15,17 +15,17 @@ pub(in crate::winsock) struct Connect {
     pub(in crate::winsock) first: Option<Send>,
     /// The kernel is connecting.
     pub(in crate::winsock) begun: bool,
-    /// The socket was blocking before.
-    pub(in crate::winsock) blocking: bool,
 }
 
 impl Connect {
     pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
         if !self.begun {
             self.begun = true;
-            self.blocking = is_blocking(fd);
-            if let Err(errno) = set_blocking(fd, false) {
-                return Step::failed(errno);
+            if is_blocking(fd) {
+                self.socket.mark(OURS_NOT_TO_WAIT);
+                if let Err(errno) = set_blocking(fd, false) {
+                    return self.failed(fd, errno);
+                }
             }
             // SAFETY: an address of that size.
             let result = unsafe { libc::connect(fd, self.to.as_ptr().cast(), self.to.len() as u32) };
@@ -47,7 +47,7 @@ impl Connect {
 
     fn connected(&mut self, fd: RawFd) -> Step {
         self.restore(fd);
-        self.socket.became_connected(fd);
+        self.socket.became_connected();
         match self.first.take() {
             Some(send) => Step::Then(send),
             None => Step::done(0),
@@ -71,10 +71,15 @@ impl Connect {
         }
     }
 
+    /// Makes the socket blocking again, unless it is the program by now that wants it non-blocking.
     fn restore(&self, fd: RawFd) {
-        if self.blocking {
+        if self.socket.is_marked(OURS_NOT_TO_WAIT) {
             // Cannot fail: it could be changed before.
             let _ = set_blocking(fd, true);
+            // The program has taken the mark away meanwhile.
+            if !self.socket.unmark(OURS_NOT_TO_WAIT) {
+                let _ = set_blocking(fd, false);
+            }
         }
     }
 }

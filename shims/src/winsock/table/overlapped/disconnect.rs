@@ -6,8 +6,9 @@ use crate::error::{WSAEINTR, errno_to_wsa};
 use crate::io::Idle;
 use crate::io::sys::Deadline;
 use crate::winsock::calls::Call;
+use crate::winsock::socket::lingering;
 use crate::winsock::system;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,12 +62,14 @@ impl Driver {
         let protocol = system::int_option(fd, libc::SO_PROTOCOL)?;
         let renew = || {
             let fresh = system::socket(socket.family, libc::SOCK_STREAM, protocol)?;
-            let blocking = system::is_blocking(fd);
-            system::replace(fd, &fresh)?;
-            system::set_blocking(fd, blocking)
+            system::set_blocking(fresh.as_raw_fd(), system::is_blocking(fd))?;
+            // Its close takes its time when the locks are free.
+            let former = lingering(fd);
+            socket.replace(&fresh)?;
+            Ok::<_, i32>(former)
         };
-        self.renew(renew).ok_or(libc::ENOTSOCK)??;
-        socket.became_another(fd);
+        let _former = self.renew(renew).ok_or(libc::ENOTSOCK)??;
+        socket.became_another();
         socket.mark(REUSED);
         Ok(())
     }

@@ -436,6 +436,10 @@ impl Driver {
             }
             count += cancelled.len();
             for pending in cancelled {
+                // The descriptor of a closed socket may be another's.
+                if !queue.closed {
+                    pending.operation.take_back(self.fd);
+                }
                 let bytes = pending.operation.transferred();
                 self.complete(pending, STATUS_CANCELLED, bytes);
             }
