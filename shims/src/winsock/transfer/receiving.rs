@@ -1,7 +1,8 @@
 //! Receiving.
 
 use super::{
-    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, refusal, told,
+    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, make_room_to_wait,
+    pieces, refusal, told,
 };
 use crate::arguments::{InOut, Out};
 use crate::boundary::guard_quick;
@@ -26,9 +27,10 @@ fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> 
         return Err(refused);
     }
     check(flags)?;
-    let (_idle, call) = (Idle::enter(), Call::on(fd));
+    let call = Call::on(fd);
     let deadline = (flags & libc::MSG_WAITALL != 0).then(|| wire::limit(fd, libc::SO_RCVTIMEO));
-    let mut received = wire::receive(fd, in_one_call(fd, pieces), flags, ancillary);
+    let first = in_one_call(fd, pieces);
+    let mut received = make_room_to_wait(fd, flags, |flags| wire::receive(fd, first, flags, ancillary));
     if let (Ok(received), Some(deadline)) = (&mut received, deadline)
         && received.count < wire::total(pieces)
     {
@@ -73,6 +75,7 @@ fn receive_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, dea
     if !waits || int_option(fd, libc::SO_TYPE) != Ok(libc::SOCK_STREAM) {
         return 0;
     }
+    let _idle = Idle::enter();
     let (mut rest, mut received) = (Pieces::from(pieces), 0);
     loop {
         wire::consume(&mut rest, count);
