@@ -213,7 +213,7 @@ static void sockets()
 {
     WSADATA data;
     CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0);
-    static SOCKET silent[7][2], listener = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP), asks = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+    static SOCKET silent[8][2], listener = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP), asks = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
     static sockaddr_in at = loopback();
     static WSAEVENT readable = WSACreateEvent();
     socklen_t length = sizeof(at);
@@ -222,11 +222,14 @@ static void sockets()
     for (auto& pair : silent)
         socket_pair(pair);
     CHECK(WSAEventSelect(silent[5][0], readable, FD_READ) == 0);
+    // Half of what is received there.
+    CHECK(send(silent[7][1], "x", 1, 0) == 1);
     // More than the system keeps.
     static const int Much = 64 << 20;
     const auto speak = [](int number) { return [number] { CHECK(send(silent[number][1], "x", 1, 0) == 1); }; };
     interrupt_all({
         {"recv", [] { char byte; CHECK(recv(silent[0][0], &byte, 1, 0) == 1); }, speak(0)},
+        {"recv of all", [] { char bytes[2]; CHECK(recv(silent[7][0], bytes, 2, MSG_WAITALL) == 2); }, speak(7)},
         {"WSARecv",
          [] {
              char byte;

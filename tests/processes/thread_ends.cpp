@@ -106,32 +106,85 @@ static void cancel_requests()
     });
 }
 
-// The calls of a life on a thread that has been cancelled before: each does its work, and the thread ends after them. Without the
-// data path, which some drivers serve by system calls that are points of cancellation.
-static void cancel_before()
+// Runs `body` on a thread that has been cancelled before: it does its work, and the thread ends after it.
+static void run_cancelled(const std::function<void()>& body)
 {
-    static std::atomic<bool> cancelled{false}, over{false};
-    Thread thread([] {
+    std::atomic<bool> cancelled{false}, over{false};
+    Thread thread([&] {
         while (!cancelled)
             sched_yield();
-        {
-            End active, passive;
-            connect_ends(active, passive);
-            OVERLAPPED notify = {};
-            EXPECT(ND_PENDING, active.queue->Notify(ND_CQ_NOTIFY_ANY, &notify));
-            EXPECT(ND_SUCCESS, active.queue->CancelOverlappedRequests());
-            EXPECT(ND_CANCELED, active.queue->GetOverlappedResult(&notify, TRUE));
-            EXPECT(ND_SUCCESS, active.pair->Flush());
-            disconnect(active);
-            disconnect(passive);
-        }
+        body();
         over = true;
         pthread_testcancel();
     });
     CHECK(pthread_cancel(thread.pthread()) == 0);
     cancelled = true;
     CHECK(thread.join() == PTHREAD_CANCELED && over);
+}
+
+// The calls of a life. Without the data path, which some drivers serve by system calls that are points of cancellation.
+static void cancel_before()
+{
+    run_cancelled([] {
+        End active, passive;
+        connect_ends(active, passive);
+        OVERLAPPED notify = {};
+        EXPECT(ND_PENDING, active.queue->Notify(ND_CQ_NOTIFY_ANY, &notify));
+        EXPECT(ND_SUCCESS, active.queue->CancelOverlappedRequests());
+        EXPECT(ND_CANCELED, active.queue->GetOverlappedResult(&notify, TRUE));
+        EXPECT(ND_SUCCESS, active.pair->Flush());
+        disconnect(active);
+        disconnect(passive);
+    });
     live();
+}
+
+// What frequent calls do seldom, and what they call of the program.
+static void cancel_frequent_calls()
+{
+    static const HANDLE limited = CreateIoCompletionPort(INVALID_HANDLE_VALUE, nullptr, 0, 1);
+    static int held[2], silent[2];
+    static std::atomic<bool> took{false};
+    static const auto take = [](ULONG_PTR expected) {
+        DWORD bytes;
+        ULONG_PTR key;
+        OVERLAPPED* ov;
+        CHECK(GetQueuedCompletionStatus(limited, &bytes, &key, &ov, INFINITE) && key == expected);
+    };
+    static const auto queue = [] { CHECK(QueueUserAPC([](ULONG_PTR) { pthread_testcancel(); }, GetCurrentThread(), 0)); };
+    WSADATA data;
+    CHECK(WSAStartup(MAKEWORD(2, 2), &data) == 0 && pipe(held) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, silent) == 0);
+    // A port whose only running thread sleeps where the library does not see it.
+    CHECK(PostQueuedCompletionStatus(limited, 0, 1, nullptr));
+    Thread sleeper([] {
+        char byte;
+        take(1);
+        took = true;
+        CHECK(read(held[0], &byte, 1) == 1);
+    });
+    while (!took)
+        sched_yield();
+    CHECK(PostQueuedCompletionStatus(limited, 0, 2, nullptr));
+    run_cancelled([] { take(2); });
+    CHECK(write(held[1], "x", 1) == 1);
+    sleeper.join();
+    // A socket whose events are selected.
+    CHECK(WSAEventSelect(silent[0], event(), FD_READ) == 0 && write(silent[1], "x", 1) == 1);
+    run_cancelled([] {
+        char byte;
+        CHECK(recv(silent[0], &byte, 1, 0) == 1);
+    });
+    // Asynchronous procedure calls.
+    run_cancelled([] {
+        queue();
+        CHECK(WaitForSingleObjectEx(event(), INFINITE, TRUE) == WAIT_IO_COMPLETION);
+    });
+    run_cancelled([] {
+        OVERLAPPED_ENTRY entry;
+        ULONG count;
+        queue();
+        CHECK(!GetQueuedCompletionStatusEx(limited, &entry, 1, &count, INFINITE, TRUE) && GetLastError() == WAIT_IO_COMPLETION);
+    });
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -216,6 +269,7 @@ int main(int argc, char** argv)
 {
     static const Case cases[] = {
         {"cancel_objects", cancel_objects}, {"cancel_requests", cancel_requests}, {"cancel_before", cancel_before},
+        {"cancel_frequent_calls", cancel_frequent_calls},
         {"thread_exit", thread_exit}, {"thread_locals", thread_locals},
     };
     return run_case(cases, argc, argv);

@@ -2,6 +2,7 @@
 
 use super::parker::Parker;
 use super::sync::{Arc, AtomicBool, Lock, Ordering, thread_local};
+use crate::cancellation::put_off;
 use std::collections::VecDeque;
 
 /// A call.
@@ -94,7 +95,8 @@ impl Apcs {
             };
             let Some(Queued { apc, .. }) = next else { return ran };
             ran = true;
-            apc();
+            // The program's, which may call what is a point of cancellation.
+            put_off(apc);
         }
     }
 

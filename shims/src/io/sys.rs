@@ -29,9 +29,9 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
 /// Polls without yielding the processor; only once on a machine with one processor.
 pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option<R>) -> Option<R> {
     static ALONE: OnceLock<bool> = OnceLock::new();
-    if *ALONE
-        .get_or_init(|| std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1))
-    {
+    // It reads files.
+    let processors = || put_off(std::thread::available_parallelism);
+    if *ALONE.get_or_init(|| processors().is_ok_and(|processors| processors.get() == 1)) {
         return look();
     }
     let end = Instant::now() + how_long;
@@ -65,7 +65,7 @@ pub(crate) fn thread_id() -> u32 {
 /// Whether the kernel has a thread of this process neither running nor ready to run.
 pub(crate) fn is_asleep(thread: u32) -> bool {
     // The state is the letter after the name, which may itself contain anything, in parentheses.
-    match std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")) {
+    match put_off(|| std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"))) {
         Ok(stat) => !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('R')),
         Err(_) => true,
     }

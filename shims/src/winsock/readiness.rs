@@ -196,7 +196,7 @@ unsafe fn select(sets: [*mut FdSet; 3], timeout: In<'_, timeval>) -> Result<c_in
             Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64),
         ),
     };
-    let _idle = Idle::enter();
+    let _idle = Idle::enter_if(|| !deadline.passed());
     let found = wait(&members, deadline)?;
     for (at, set) in sets.into_iter().enumerate().filter(|(_, set)| !set.is_null()) {
         let found = found.iter().map(|index| &members[*index]).filter(|member| member.set == at);
@@ -315,9 +315,9 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
             return fault(libc::EINVAL, WSAEINVAL);
         }
         let Some(entries) = entries else { return fault(libc::EFAULT, WSAEFAULT) };
-        let _idle = Idle::enter();
         // Every negative time-out is infinite.
         let deadline = timeout.try_into().map_or(Deadline::Never, Deadline::after_millis);
+        let _idle = Idle::enter_if(|| !deadline.passed());
         let calls = Call::on_each(entries.iter().map(|entry| entry.fd));
         // The end of the peer's output, which Windows tells whether it is asked for or not.
         let asked: SmallVec<[i16; 16]> = entries.iter().map(|entry| entry.events).collect();

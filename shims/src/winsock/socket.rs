@@ -294,13 +294,15 @@ pub unsafe extern "C" fn ndw_accept(
                 return fails_as(libc::EFAULT, WSAEFAULT);
             }
         }
-        let (_idle, call) = (Idle::enter(), Call::on(fd));
+        let call = Call::on(fd);
+        let waits = || system::is_blocking(fd) || table::is_marked(fd, OURS_NOT_TO_WAIT);
+        let _idle = Idle::enter_if(|| waits() && system::poll(fd, libc::POLLIN, Deadline::Now) == Ok(0));
         let accepted = loop {
             // SAFETY: C's caller has so much room for the address as `length` says, or NULL for it.
             let call = || unsafe { libc::accept4(fd, address, length.as_ptr(), libc::SOCK_CLOEXEC) as isize };
             match retry(call) {
-                // It is blocking for the program.
-                Err(libc::EAGAIN) if table::is_marked(fd, OURS_NOT_TO_WAIT) => {
+                // It is blocking for the program. (Linux also ends a call that waits, by SO_RCVTIMEO, which is for receives alone.)
+                Err(libc::EAGAIN) if waits() => {
                     if let Err(errno) = system::poll(fd, libc::POLLIN, Deadline::Never) {
                         break Err(errno);
                     }
@@ -320,7 +322,6 @@ pub unsafe extern "C" fn ndw_accept(
                 let _ = event::inherit(fd, connection);
                 connection
             }
-            Err(libc::EAGAIN) if system::is_blocking(fd) => fails_as(libc::EAGAIN, WSAETIMEDOUT),
             Err(errno) => fail(errno),
         }
     })
@@ -374,11 +375,12 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
         if stream && has_peer(fd) {
             return fail(libc::EISCONN);
         }
-        let (_idle, call) = (Idle::enter(), Call::on(fd));
+        let call = Call::on(fd);
+        let _idle = Idle::enter_if(|| stream && system::is_blocking(fd));
         // SAFETY: C's caller has an address of that length.
         let mut result = checked(unsafe { libc::connect(fd, address, length) }).err().unwrap_or(0);
-        if result == libc::EINTR {
-            // The kernel continues to connect.
+        if result == libc::EINTR || result == libc::EINPROGRESS && system::is_blocking(fd) {
+            // The kernel continues to connect after a signal, and after SO_SNDTIMEO, which on Windows is for sends alone.
             result = match system::poll(fd, libc::POLLOUT, Deadline::Never) {
                 Ok(_) => int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno),
                 Err(errno) => errno,
@@ -401,7 +403,6 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
         }
         match result {
             0 => 0,
-            libc::EINPROGRESS if system::is_blocking(fd) => fails_as(libc::ETIMEDOUT, WSAETIMEDOUT),
             libc::EINPROGRESS => fails_as(libc::EINPROGRESS, WSAEWOULDBLOCK),
             libc::EISCONN if int_option(fd, libc::SO_ACCEPTCONN) == Ok(1) => fail(libc::EINVAL),
             errno => fail(errno),

@@ -14,7 +14,7 @@ use super::{SOCKET_ERROR, Socket, failed, system};
 use crate::arguments::Out;
 use crate::boundary::guard;
 use crate::error::*;
-use crate::io::{Overlapped, STATUS_PENDING};
+use crate::io::{Idle, Overlapped, STATUS_PENDING};
 use libc::c_int;
 use receiving::ndw_WSARecv;
 use sending::ndw_WSASend;
@@ -63,6 +63,24 @@ fn in_one_call(fd: RawFd, pieces: &[Piece]) -> &[Piece] {
     let first = wire::first_of(pieces);
     let cut = first.len() < pieces.len() && int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM);
     if cut { first } else { pieces }
+}
+
+/// Makes a call with these flags, which may wait. A thread that counts as running on a port tries without waiting first: only one that
+/// waits makes room for another.
+#[inline]
+fn make_room_to_wait<R>(
+    fd: RawFd,
+    flags: c_int,
+    call: impl Fn(c_int) -> Result<R, c_int>,
+) -> Result<R, c_int> {
+    if Idle::is_needed() {
+        match call(flags | libc::MSG_DONTWAIT) {
+            Err(libc::EAGAIN) if flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) => {}
+            done => return done,
+        }
+    }
+    let _idle = Idle::enter();
+    call(flags)
 }
 
 /// The return value of functions that return a number of bytes. Success leaves no error: programs look for one without looking at the

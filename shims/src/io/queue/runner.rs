@@ -112,11 +112,19 @@ pub(crate) struct Idle(Option<Arc<Queue>>);
 impl Idle {
     #[inline]
     pub(crate) fn enter() -> Idle {
-        if !PORTS_USED.load(Ordering::Relaxed) {
-            return Idle(None);
-        }
-        let runs = CURRENT.try_with(|runner| runner.running.get()).unwrap_or(false);
-        if runs { Idle::leave() } else { Idle(None) }
+        Idle::enter_if(|| true)
+    }
+
+    /// [`enter`](Self::enter), if the thread is to wait: who does not makes no room for another. Only a thread that counts is asked.
+    #[inline]
+    pub(crate) fn enter_if(is_to_wait: impl FnOnce() -> bool) -> Idle {
+        if Idle::is_needed() && is_to_wait() { Idle::leave() } else { Idle(None) }
+    }
+
+    /// Whether the calling thread counts as running.
+    #[inline]
+    pub(crate) fn is_needed() -> bool {
+        PORTS_USED.load(Ordering::Relaxed) && CURRENT.try_with(|runner| runner.running.get()).unwrap_or(false)
     }
 
     fn leave() -> Idle {

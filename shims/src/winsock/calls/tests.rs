@@ -14,7 +14,7 @@ use crate::winsock::wire::WsaBuf;
 use crate::winsock::{Socket, system};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::mpsc;
 use std::thread;
@@ -158,6 +158,45 @@ fn closing_a_socket_ends_its_connect() {
     let (listener, _connections) = deaf();
     let fd = system::socket(libc::AF_INET, libc::SOCK_STREAM, 0).unwrap().into_raw_fd();
     assert_eq!(closed_under(fd, || connect(fd, &listener)), (-1, WSAEINTR));
+}
+
+#[test]
+fn a_connect_waits_longer_than_a_send_may() {
+    crate::winsock::startup::start();
+    let (listener, connections) = deaf();
+    let socket = TcpStream::from(system::socket(libc::AF_INET, libc::SOCK_STREAM, 0).unwrap());
+    socket.set_write_timeout(Some(Duration::from_millis(10))).unwrap();
+    thread::scope(|scope| {
+        let asks = scope.spawn(|| (connect(socket.as_raw_fd(), &listener), last_error()));
+        while socket.local_addr().unwrap().port() == 0 {
+            thread::yield_now();
+        }
+        // It has been turned away. The kernel asks again after a second, and then there is room.
+        drop(connections);
+        while listener.accept().unwrap().1 != socket.local_addr().unwrap() {}
+        assert_eq!(asks.join().unwrap().0, 0);
+    });
+}
+
+#[test]
+fn an_accept_waits_longer_than_a_receive_may() {
+    crate::winsock::startup::start();
+    let listener = TcpListener::bind(LOCAL).unwrap();
+    let time = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
+    system::set_option(listener.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, time).unwrap();
+    let fd = listener.as_raw_fd();
+    // SAFETY: no address is asked for.
+    let accept = || unsafe { (ndw_accept(fd, null_mut(), InOut::NULL), last_error()) };
+    thread::scope(|scope| {
+        let accepts = scope.spawn(accept);
+        // Ten times that long. Nothing shows that a call goes on in spite of it.
+        thread::sleep(Duration::from_millis(100));
+        let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (connection, error) = accepts.join().unwrap();
+        assert!(connection >= 0, "{error}");
+        // SAFETY: the connection just made.
+        drop(unsafe { OwnedFd::from_raw_fd(connection) });
+    });
 }
 
 fn set(members: &[RawFd]) -> FdSet {

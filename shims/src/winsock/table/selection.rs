@@ -4,6 +4,7 @@
 //! whenever the kernel reports a change, and after each such call.
 
 use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, RECEIVING_SHUT, known};
+use crate::cancellation::put_off;
 use crate::error::*;
 use crate::io::signal::Signal;
 use crate::io::sys::Deadline;
@@ -286,7 +287,8 @@ fn enable_known(fd: RawFd, events: i32) {
         state.told &= !events;
         state.rearmed &= !events;
         state.record.events &= !events;
-        state.look(&socket);
+        // For callers that make no such calls of the C library otherwise.
+        put_off(|| state.look(&socket));
     }
 }
 

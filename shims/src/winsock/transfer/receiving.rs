@@ -1,17 +1,20 @@
 //! Receiving.
 
 use super::{
-    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, refusal, told,
+    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, make_room_to_wait,
+    pieces, refusal, told,
 };
 use crate::arguments::{InOut, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
+use crate::io::sys::Deadline;
 use crate::io::{Idle, Overlapped};
 use crate::winsock::calls::Call;
+use crate::winsock::system::{self, int_option};
 use crate::winsock::table::overlapped::{Direction, Operation, Receive};
 use crate::winsock::table::selection::{FD_OOB, FD_READ, enable};
 use crate::winsock::table::{self, RECEIVING_SHUT};
-use crate::winsock::wire::{self, Ancillary, Piece, Received, WsaBuf, WsaMsg};
+use crate::winsock::wire::{self, Ancillary, Piece, Pieces, Received, WsaBuf, WsaMsg};
 use crate::winsock::{SOCKET_ERROR, Socket};
 use libc::{c_int, sockaddr, socklen_t};
 use std::ffi::c_void;
@@ -23,8 +26,16 @@ fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> 
     if let Some(refused) = refusal(fd) {
         return Err(refused);
     }
-    let (_idle, call) = (Idle::enter(), Call::on(fd));
-    let received = wire::receive(fd, in_one_call(fd, pieces), flags, ancillary);
+    check(flags)?;
+    let call = Call::on(fd);
+    let deadline = (flags & libc::MSG_WAITALL != 0).then(|| wire::limit(fd, libc::SO_RCVTIMEO));
+    let first = in_one_call(fd, pieces);
+    let mut received = make_room_to_wait(fd, flags, |flags| wire::receive(fd, first, flags, ancillary));
+    if let (Ok(received), Some(deadline)) = (&mut received, deadline)
+        && received.count < wire::total(pieces)
+    {
+        received.count += receive_rest(fd, pieces, received.count, flags, deadline);
+    }
     if call.is_over() && !matches!(received, Ok(Received { count: 1.., .. })) {
         return Err(ENDED);
     }
@@ -45,6 +56,41 @@ fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> 
             table::note_reset(fd, errno);
             Err(failure(fd, errno, flags))
         }
+    }
+}
+
+/// Whether the flags go together.
+fn check(flags: c_int) -> Outcome<()> {
+    match flags & libc::MSG_WAITALL != 0 && flags & (libc::MSG_PEEK | libc::MSG_OOB) != 0 {
+        true => Err((libc::EOPNOTSUPP, WSAEOPNOTSUPP)),
+        false => Ok(()),
+    }
+}
+
+/// Receives the rest after the first `count` bytes, when a signal has interrupted a blocking call with `MSG_WAITALL`, or there were more
+/// pieces than one call takes; returns the number of bytes. A lasting error is reported by the next call.
+#[cold]
+fn receive_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, deadline: Deadline) -> usize {
+    let waits = flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd);
+    if !waits || int_option(fd, libc::SO_TYPE) != Ok(libc::SOCK_STREAM) {
+        return 0;
+    }
+    let _idle = Idle::enter();
+    let (mut rest, mut received) = (Pieces::from(pieces), 0);
+    loop {
+        wire::consume(&mut rest, count);
+        // For the kernel, the time-out begins anew with each call.
+        if count == 0 || rest.is_empty() || deadline.passed() {
+            return received;
+        }
+        count = match wire::receive(fd, wire::first_of(&rest), flags, &Ancillary::NONE) {
+            Ok(more) => more.count,
+            Err(errno) => {
+                table::note_reset(fd, errno);
+                return received;
+            }
+        };
+        received += count;
     }
 }
 
@@ -74,6 +120,7 @@ unsafe fn sender(from: *mut sockaddr, room: Option<i64>) -> Outcome<Ancillary> {
 /// # Safety
 /// The `OVERLAPPED`, the buffers, and where the rest goes stay until the request has completed.
 unsafe fn start(request: &Request<'_>, receive: Receive) -> Outcome<()> {
+    check(receive.flags)?;
     let operation = |stream| Operation::Receive(Receive { stream, ..receive });
     // SAFETY: the OVERLAPPED and all that the operation points to stay until then, as the caller promises.
     unsafe { request.start(Direction::In, operation) }

@@ -1,6 +1,8 @@
 //! Sending.
 
-use super::{ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_call, pieces, told};
+use super::{
+    ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_call, make_room_to_wait, pieces, told,
+};
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
 use crate::error::*;
@@ -83,8 +85,8 @@ fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Out
     if let Some(sent) = send_after_others(fd, pieces, flags) {
         return sent;
     }
-    let (_idle, call) = (Idle::enter(), Call::on(fd));
-    match wire::send(fd, in_one_call(fd, pieces), flags, ancillary) {
+    let (call, first) = (Call::on(fd), in_one_call(fd, pieces));
+    match make_room_to_wait(fd, flags, |flags| wire::send(fd, first, flags, ancillary)) {
         Ok(mut count) => {
             if count < wire::total(pieces) && flags & libc::MSG_DONTWAIT == 0 && system::is_blocking(fd) {
                 count += send_rest(fd, pieces, count, flags, ancillary);
@@ -112,10 +114,11 @@ fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Out
     }
 }
 
-/// Sends the rest after the first `count` bytes, when a signal has interrupted a blocking call; returns the number of bytes. A
-/// lasting error is reported by the next call.
+/// Sends the rest after the first `count` bytes, when a signal has interrupted a blocking call, or there was not room enough at once;
+/// returns the number of bytes. A lasting error is reported by the next call.
 #[cold]
 fn send_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, ancillary: &Ancillary) -> usize {
+    let _idle = Idle::enter();
     let (mut rest, mut sent) = (Pieces::from(pieces), 0);
     loop {
         wire::consume(&mut rest, count);
