@@ -7,7 +7,7 @@ use super::calls::{Call, Closing};
 use super::catalogue::{ProtocolInfo, ProtocolInfoA};
 use super::event;
 use super::startup::started;
-use super::system::{self, checked, has_peer, int_option, retry};
+use super::system::{self, checked, has_peer, int_option, lingering, retry};
 use super::table::overlapped::Direction;
 use super::table::selection::{FD_ACCEPT, FD_CONNECT, FD_WRITE, enable, goes_on_connecting};
 use super::table::{self, CONNECT_FAILED, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
@@ -19,7 +19,7 @@ use crate::io::Idle;
 use crate::io::sys::Deadline;
 use libc::{c_int, sockaddr, socklen_t};
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// The lowest descriptor that can be passed as a handle: lower ones are NULL with tag bits.
 const LOWEST: RawFd = 4;
@@ -173,17 +173,6 @@ pub(crate) fn close(fd: RawFd) -> Result<(), u32> {
     drop(lingering);
     socket.abort();
     Ok(())
-}
-
-/// Another descriptor of a socket whose close takes the time of its `SO_LINGER`.
-pub(super) fn lingering(fd: RawFd) -> Option<OwnedFd> {
-    let linger = system::option::<libc::linger>(fd, libc::SOL_SOCKET, libc::SO_LINGER).ok()?;
-    if linger.l_onoff == 0 || linger.l_linger == 0 {
-        return None;
-    }
-    // SAFETY: the caller's socket, which is open.
-    let socket = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::io::fcntl_dupfd_cloexec(socket, LOWEST).ok()
 }
 
 /// `closesocket`. Calls of other threads that wait on the socket fail with `WSAEINTR`.

@@ -4,7 +4,7 @@
 use crate::io::sys::Deadline;
 use libc::{c_int, pollfd, sockaddr, sockaddr_storage, socklen_t};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// A C structure of numbers and pointers, for which any bytes are a valid value.
@@ -186,4 +186,15 @@ pub(super) fn poll(fd: RawFd, events: i16, deadline: Deadline) -> Result<i16, c_
     let mut entry = [pollfd { fd, events, revents: 0 }];
     poll_all(&mut entry, deadline)?;
     Ok(entry[0].revents)
+}
+
+/// Another descriptor of a socket whose close takes the time of its `SO_LINGER`.
+pub(super) fn lingering(fd: RawFd) -> Option<OwnedFd> {
+    let linger = option::<libc::linger>(fd, libc::SOL_SOCKET, libc::SO_LINGER).ok()?;
+    if linger.l_onoff == 0 || linger.l_linger == 0 {
+        return None;
+    }
+    // SAFETY: the caller's socket, which is open.
+    let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::fcntl_dupfd_cloexec(socket, 0).ok()
 }
