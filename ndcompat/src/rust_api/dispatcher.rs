@@ -160,6 +160,25 @@ impl Dispatcher {
         drop(dropped);
     }
 
+    /// Calls `Notify`, now that a waker is registered. It looks at the completion queue itself, so that no result is missed.
+    fn expect_results(&self) {
+        let taking = self.taking.lock();
+        if taking.busy.replace(true) {
+            return taking.again.set(true);
+        }
+        taking.again.set(false);
+        let failure = self.ensure_notify(&taking);
+        taking.busy.set(false);
+        let again = taking.again.get();
+        drop(taking);
+        if let Some(status) = failure {
+            wake_all(self.fail(status));
+        }
+        if again {
+            self.take_results();
+        }
+    }
+
     /// Ensures that a `Notify` is pending, and that its completion wakes [`NotifyWaker`]. Returns the status of a completion queue that has
     /// failed.
     fn ensure_notify(&self, taking: &Taking) -> Option<Status> {
@@ -202,8 +221,7 @@ impl Dispatcher {
         }
         let replaced = self.requests.lock().set_waker(key, context.waker());
         drop(replaced);
-        // Calls `Notify`, now that a waker is registered.
-        self.take_results();
+        self.expect_results();
         self.take(key)
     }
 
