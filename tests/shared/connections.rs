@@ -5,7 +5,7 @@ use ndcompat::Status;
 use ndcompat::{RawSockAddr, SockAddr};
 use std::net::SocketAddr;
 use std::ptr::{null, null_mut};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use support::client::{Client, Ov, TIME_LIMIT, info, listen_on, messages_pass, open};
 use support::com::{Com, Connector, Listener, QueuePair, create};
 use support::{address, is_iwarp, is_siw, shows};
@@ -235,6 +235,25 @@ fn a_queue_pair_that_goes_while_accepting() {
         }
         connect.wait(&active.connector);
     }
+}
+
+/// Programs that give up flush first, and cancel then.
+#[test]
+fn a_flush_leaves_a_connect_pending_until_it_is_cancelled() {
+    let _turn = turn();
+    let client = Client::new();
+    let (_listener, at) = listen_on(&client.adapter, client.file);
+    let mut connect = Ov::new();
+    assert_eq!(client.bind(), Status::SUCCESS);
+    assert_eq!(client.connect(at, b"", &mut connect), Status::PENDING);
+    // SAFETY: an interface that lives.
+    assert_eq!(unsafe { client.queue_pair.flush() }, Status::SUCCESS);
+    // Nobody answers.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(connect.internal(), Status::PENDING);
+    // SAFETY: an interface that lives.
+    assert_eq!(unsafe { client.connector.cancel_overlapped_requests() }, Status::SUCCESS);
+    shows("IND2Connector::Connect", connect.wait(&client.connector), Status::CANCELED);
 }
 
 /// Nobody stays connected to a queue pair that is not there, whether the request is cancelled or the queue pair goes.

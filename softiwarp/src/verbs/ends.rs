@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::queue_pair::{Phase, QueuePair};
+use crate::queue_pair::QueuePair;
 use crate::socket::{Connection, SharedPair};
 
 /// A queue pair and its connection, as `ibv_qp` and `rdma_cm_id` share them.
@@ -23,12 +23,12 @@ impl Ends {
         Arc::new(Ends { pair, connection: OnceLock::new(), claimed })
     }
 
-    /// Reserves the queue pair for a connection; `None` if it has or had one, is being connected, or has failed.
+    /// Reserves the queue pair for a connection; `None` if it has or had one, or is being connected. One that was flushed before may ask,
+    /// as over other devices: the connection is not made.
     pub(super) fn claim(self: &Arc<Ends>) -> Option<Claim> {
         let claimed = self.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire);
         let claim = claimed.is_ok().then(|| Claim(Arc::clone(self)))?;
-        // As a queue pair leaves this phase once, it is not connected again if a claim is dropped after it was connected.
-        (self.pair.lock().phase() == Phase::Idle).then_some(claim)
+        self.connection.get().is_none().then_some(claim)
     }
 
     /// Ends the connection, and flushes what is outstanding.

@@ -44,7 +44,8 @@ impl Connection {
     /// Starts connecting. The queue pair must not be connected; it may have receives already.
     ///
     /// # Errors
-    /// The system's immediate error; `InvalidInput` for private data that is too long, or if the queue pair is or was connected.
+    /// The system's immediate error; `InvalidInput` for private data that is too long, or if the queue pair is connected. If it has ended,
+    /// the peer is asked, and the connection ends when it answers.
     pub fn connect(
         poller: &Arc<Poller>,
         (from, to): (Option<SocketAddr>, SocketAddr),
@@ -72,7 +73,7 @@ impl Connection {
     ) -> io::Result<Arc<Connection>> {
         let request = startup::request(&offer, private_data);
         let request = request.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        if pair.lock().phase() != Phase::Idle {
+        if !matches!(pair.lock().phase(), Phase::Idle | Phase::Ended) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         socket.set_nonblocking(true)?;
