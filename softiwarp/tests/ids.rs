@@ -142,6 +142,39 @@ fn what_is_posted_while_the_connection_is_made_is_sent() {
     }
 }
 
+/// What holds the queue pair longer, here the id, does not hold the channel.
+#[test]
+fn a_completion_channel_that_is_destroyed_leaves_the_sets_of_the_program() {
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 5);
+    let one = resolved(near, port, 1000);
+    let context = context(one);
+    // SAFETY: what is used lives, and is destroyed once; zeros mean nothing.
+    unsafe {
+        let completions = ibv_create_comp_channel(context);
+        let set = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        let mut entry = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        assert_eq!(libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, (*completions).fd, &raw mut entry), 0);
+        let in_set = || std::fs::read_to_string(format!("/proc/self/fdinfo/{set}")).unwrap().contains("tfd:");
+        assert!(in_set());
+        let pd = ibv_alloc_pd(context);
+        let cq = ibv_create_cq(context, 4, null_mut(), completions, 0);
+        let mut init: ibv_qp_init_attr = zeroed();
+        (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
+        (init.cap.max_send_wr, init.cap.max_recv_wr) = (1, 1);
+        let qp = ibv_create_qp(pd, &raw mut init);
+        assert_eq!(connect(one, qp), 0);
+        assert_eq!(accept(event(far).id, queue_pair(context)), 0);
+        assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+        assert_eq!(
+            (ibv_destroy_qp(qp), ibv_destroy_cq(cq), ibv_destroy_comp_channel(completions)),
+            (0, 0, 0)
+        );
+        assert!(!in_set());
+        assert_eq!((ibv_dealloc_pd(pd), libc::close(set)), (0, 0));
+    }
+}
+
 /// The next queue may have its address.
 #[test]
 fn a_queue_that_is_destroyed_leaves_no_asynchronous_event() {

@@ -10,6 +10,7 @@ use verbs_sys::*;
 
 use super::channel::{Channel, Notified, Unacknowledged};
 use super::context::Context;
+use super::inbox::Inbox;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
 use super::{created, functions, next_number, verb};
@@ -34,8 +35,9 @@ pub(super) struct Cq {
     pub users: AtomicUsize,
 }
 
-/// A queue that has not been destroyed.
-struct Listed(*mut ibv_cq);
+/// A queue that has not been destroyed, and the inbox of its channel. A connection may have the queue longer than that, and must not keep
+/// the descriptor of the channel open.
+struct Listed(*mut ibv_cq, Option<Arc<Inbox<Notified>>>);
 
 // SAFETY: queues may be used by any thread.
 unsafe impl Send for Listed {}
@@ -169,15 +171,19 @@ functions! {
             let armed = Arc::new(AtomicBool::new(false));
             let (place, counted, flag) = (Arc::clone(&listed), Arc::clone(&events), Arc::clone(&armed));
             let tell = move |event| {
-                if event == Event::Completion && flag.swap(false, Ordering::Relaxed) && let Some(inbox) = &inbox {
-                    inbox.disarm();
-                }
                 let place = place.lock();
-                let Some(Listed(cq)) = *place else { return };
-                match (event, &inbox) {
-                    (Event::Completion, Some(inbox)) => inbox.push(Notified::new(cq, &counted)),
-                    (Event::Completion, None) => {}
-                    (Event::Overflow, _) => {
+                let Some(Listed(cq, inbox)) = &*place else { return };
+                let cq = *cq;
+                match event {
+                    Event::Completion => {
+                        let was_armed = flag.swap(false, Ordering::Relaxed);
+                        let Some(inbox) = inbox else { return };
+                        if was_armed {
+                            inbox.disarm();
+                        }
+                        inbox.push(Notified::new(cq, &counted));
+                    }
+                    Event::Overflow => {
                         let element = ibv_async_event__bindgen_ty_1 { cq };
                         // SAFETY: the queue is listed, hence not destroyed yet.
                         let context = unsafe { (*cq).context };
@@ -195,7 +201,7 @@ functions! {
             let _raw = UnsafeCell::new(raw);
             let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, spared, users };
             let cq = Box::into_raw(Box::new(cq)).cast();
-            *place.lock() = Some(Listed(cq));
+            *place.lock() = Some(Listed(cq, inbox));
             if !channel.is_null() {
                 // SAFETY: a channel that lives; creating and destroying queues of one channel at once is for the caller to order.
                 unsafe { (*channel).refcnt += 1 };

@@ -466,11 +466,12 @@ functions! {
             let to = unsafe { &*channel.cast::<Channel>() };
             to.events.look_for_sockets(Some(&to.rnic.poller));
             let mut state = own.state.lock();
-            let from = std::mem::replace(&mut state.events, Arc::clone(&to.events));
+            let from = state.events.replace(Arc::clone(&to.events));
             state.synchronous = synchronous;
             // SAFETY: an id that lives, as librdmacm asks.
             unsafe { (*id).channel = channel };
-            for event in from.remove(|event| Arc::ptr_eq(&event.to, own)) {
+            let moved = from.map_or_else(Vec::new, |from| from.remove(|event| Arc::ptr_eq(&event.to, own)));
+            for event in moved {
                 to.events.push(event);
             }
             drop(state);
