@@ -4,10 +4,10 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
 use verbs_sys::*;
 
 use super::completion::Cq;
+use super::context::Unacknowledged;
 use super::inbox::Inbox;
 use super::rnic::{Rnic, rnic_of};
 use super::{created, errno, functions, posix, verb};
@@ -30,35 +30,6 @@ pub(super) struct Notified {
 
 // SAFETY: queues may be used by any thread.
 unsafe impl Send for Notified {}
-
-/// The number of events of a queue that the program has taken and not acknowledged.
-#[derive(Default)]
-pub(super) struct Unacknowledged {
-    count: Mutex<u32>,
-    none: Condvar,
-}
-
-impl Unacknowledged {
-    fn taken(&self) {
-        *self.count.lock() += 1;
-    }
-
-    pub(super) fn acknowledged(&self, count: u32) {
-        let mut left = self.count.lock();
-        *left = left.saturating_sub(count);
-        if *left == 0 {
-            self.none.notify_all();
-        }
-    }
-
-    /// Waits until all events are acknowledged.
-    pub(super) fn wait(&self) {
-        let mut left = self.count.lock();
-        while *left > 0 {
-            self.none.wait(&mut left);
-        }
-    }
-}
 
 impl Notified {
     pub(super) fn new(cq: *mut ibv_cq, events: &Arc<Unacknowledged>) -> Notified {

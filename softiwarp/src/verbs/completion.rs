@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use verbs_sys::*;
 
-use super::channel::{Channel, Notified, Unacknowledged};
-use super::context::Context;
+use super::channel::{Channel, Notified};
+use super::context::{Context, Unacknowledged};
 use super::inbox::Inbox;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
@@ -24,6 +24,7 @@ pub(super) struct Cq {
     channel: *mut ibv_comp_channel,
     rnic: &'static Rnic,
     pub queue: Arc<CompletionQueue>,
+    /// Of its channel, and asynchronous ones.
     pub events: Arc<Unacknowledged>,
     /// The channel's entry of the queue, until the queue is destroyed.
     listed: Arc<Mutex<Option<Listed>>>,
@@ -188,7 +189,7 @@ functions! {
                         // SAFETY: the queue is listed, hence not destroyed yet.
                         let context = unsafe { (*cq).context };
                         // SAFETY: a context lives as long as its queues.
-                        unsafe { Context::report(context, IBV_EVENT_CQ_ERR, element) };
+                        unsafe { Context::report(context, IBV_EVENT_CQ_ERR, element, &counted) };
                     }
                 }
             };
