@@ -40,6 +40,24 @@ fn a_queue_pair_is_connected_once() {
 }
 
 #[test]
+fn a_backlog_of_none_is_the_longest() {
+    const PEERS: usize = 20;
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 0);
+    let ids: Vec<_> = (0..PEERS).map(|_| resolved(near, port, 1000)).collect();
+    for id in ids {
+        assert_eq!(connect(id, queue_pair(context(id))), 0);
+    }
+    for count in 0..PEERS {
+        // SAFETY: the channel lives.
+        let mut set = libc::pollfd { fd: unsafe { (*far).fd }, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which is there while the call lasts.
+        assert_eq!(unsafe { libc::poll(&raw mut set, 1, 30_000) }, 1, "nobody answers {count}");
+        assert_eq!(event(far).kind, RDMA_CM_EVENT_CONNECT_REQUEST);
+    }
+}
+
+#[test]
 fn a_queue_pair_whose_connection_was_refused_may_be_connected() {
     let (near, far) = (channel(), channel());
     let (_listener, port) = listener(far, 5);

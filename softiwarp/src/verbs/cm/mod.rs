@@ -24,6 +24,9 @@ use id::{Event, News, Stage, State};
 pub(super) use synchronous::wait;
 use synchronous::{channel_for, complete, leave_own_channel};
 
+/// The longest backlog, which a program also has that asks for a longer one, or for none, as with the kernel.
+const BACKLOG_MAX: c_int = 4096;
+
 /// An event channel.
 #[repr(C)]
 struct Channel {
@@ -168,7 +171,7 @@ impl Own {
         }
         let socket = state.socket.take().ok_or(libc::EINVAL)?;
         // A peer may connect before the call returns; its handler waits for the lock.
-        let backlog = backlog.clamp(1, 4096);
+        let backlog = if (1..=BACKLOG_MAX).contains(&backlog) { backlog } else { BACKLOG_MAX };
         let listener = Listener::on(&self.rnic.poller, socket, backlog, Arc::clone(self) as Arc<dyn Handler>);
         state.listener = Some(io(listener)?);
         state.stage = Stage::Listening;
