@@ -113,6 +113,30 @@ fn queues_have_numbers() {
     assert!(one != 0 && two > one);
 }
 
+#[test]
+fn a_channel_counts_its_queues_whichever_threads_make_them() {
+    // SAFETY: the device is open; what is made is destroyed once, and lives until then.
+    unsafe {
+        let context = kept(ibv_open_device(null_mut()));
+        let channel = ibv_create_comp_channel(context);
+        let at = [context.expose_provenance(), channel.expose_provenance()];
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let [context, channel] = at;
+                    for _ in 0..100_000 {
+                        let channel = std::ptr::with_exposed_provenance_mut(channel);
+                        let context = std::ptr::with_exposed_provenance_mut(context);
+                        let cq = ibv_create_cq(context, 1, null_mut(), channel, 0);
+                        assert_eq!(ibv_destroy_cq(cq), 0);
+                    }
+                });
+            }
+        });
+        assert_eq!(ibv_destroy_comp_channel(channel), 0);
+    }
+}
+
 /// A thread that has seen the queue pair become ready may not have seen its connection.
 #[test]
 fn what_is_posted_while_the_connection_is_made_is_sent() {

@@ -204,10 +204,10 @@ functions! {
             let cq = Box::into_raw(Box::new(cq)).cast();
             *place.lock() = Some(Listed(cq, inbox));
             if !channel.is_null() {
-                // SAFETY: a channel that lives; creating and destroying queues of one channel at once is for the caller to order.
-                unsafe { (*channel).refcnt += 1 };
                 // SAFETY: a channel of the caller's lives as long as its queues.
-                unsafe { &*channel.cast::<Channel>() }.events.look_for_sockets(Some(&rnic.poller));
+                let channel = unsafe { &*channel.cast::<Channel>() };
+                channel.queues().fetch_add(1, Ordering::Relaxed);
+                channel.events.look_for_sockets(Some(&rnic.poller));
             }
             Ok(cq)
         };
@@ -236,14 +236,14 @@ functions! {
         unsafe { Context::withdraw(context, IBV_EVENT_CQ_ERR, cq.cast()) };
         let channel = own.channel;
         if !channel.is_null() {
-            // SAFETY: the channel lives as long as its queues; creating and destroying some at once is for the caller to order.
-            unsafe { (*channel).refcnt -= 1 };
             // SAFETY: the channel lives as long as its queues.
-            let inbox = unsafe { &(*channel.cast::<Channel>()).events };
+            let channel = unsafe { &*channel.cast::<Channel>() };
             if own.armed.swap(false, Ordering::Relaxed) {
-                inbox.disarm();
+                channel.events.disarm();
             }
-            drop(inbox.remove(|notified| notified.is_of(cq)));
+            drop(channel.events.remove(|notified| notified.is_of(cq)));
+            // The last use: the channel may be destroyed from now on.
+            channel.queues().fetch_sub(1, Ordering::Release);
         }
         own.events.wait();
         // SAFETY: made above, destroyed once.
