@@ -269,11 +269,15 @@ impl QueuePair {
         self.sends.last_length()
     }
 
+    /// Whether one of its completion queues has overflowed.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.send_completions.has_overflowed() || self.receive_completions.has_overflowed()
+    }
+
     /// Ends it if one of its completion queues has overflowed. Returns whether it did.
     pub fn check(&mut self) -> bool {
-        let lost = self.send_completions.has_overflowed() || self.receive_completions.has_overflowed();
         match self.phase {
-            Phase::Running if lost => {
+            Phase::Running if self.has_overflowed() => {
                 let last = Terminate { violation: Violation::LOCAL_CATASTROPHIC, cause: None };
                 self.end(Cause::Overflow, Some(last));
                 true

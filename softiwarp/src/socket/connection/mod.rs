@@ -252,14 +252,20 @@ impl Connection {
         if !matches!(*state, State::Up) {
             return;
         }
-        let cause = self.pair.get().and_then(|pair| pair.lock().cause());
+        let (cause, overflowed) = self.pair.get().map_or((None, false), |pair| {
+            let pair = pair.lock();
+            (pair.cause(), pair.has_overflowed())
+        });
         match cause {
             Some(Cause::Closed | Cause::Lost | Cause::Removed) => self.close(&mut state),
             _ => self.drain(&mut state),
         }
         drop(state);
+        // Whatever has ended it: what was outstanding then may be more than the queue had room for.
+        if overflowed {
+            self.poller.check();
+        }
         match cause {
-            Some(Cause::Overflow) => self.poller.check(),
             Some(Cause::Peer(violation)) => report::violation(true, violation),
             Some(Cause::Told(Some(violation))) => report::violation(false, violation),
             _ => {}
