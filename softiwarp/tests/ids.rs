@@ -10,9 +10,9 @@ use softiwarp::verbs::*;
 use support::verbs::*;
 use verbs_sys::{
     IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_SRQ_LIMIT,
-    IBV_WR_SEND, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED,
-    RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
-    ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc,
+    IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED,
+    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr,
+    ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc, rdma_cm_id, rdma_event_channel,
 };
 
 #[test]
@@ -37,6 +37,74 @@ fn a_queue_pair_is_connected_once() {
     assert_eq!(connect(two, ours), libc::EINVAL, "it was connected");
     // The refused calls have taken nothing from the id.
     assert_eq!(connect(two, queue_pair(context(two))), 0);
+}
+
+/// The port of an id.
+fn port(id: *mut rdma_cm_id) -> u16 {
+    // SAFETY: the id lives, and has an address of this family.
+    let bound = unsafe { (&raw const (*id).route.addr).cast::<libc::sockaddr_in>().read() };
+    u16::from_be(bound.sin_port)
+}
+
+fn bound(channel: *mut rdma_event_channel) -> *mut rdma_cm_id {
+    let id = id(channel);
+    // SAFETY: the id and the address live.
+    assert_eq!(unsafe { rdma_bind_addr(id, std::ptr::from_mut(&mut loopback(0)).cast()) }, 0);
+    id
+}
+
+fn resolve(id: *mut rdma_cm_id, from: *mut libc::sockaddr_in, port: u16) -> i32 {
+    let mut to = loopback(port);
+    // SAFETY: the id and the addresses live.
+    outcome(unsafe { rdma_resolve_addr(id, from.cast(), (&raw mut to).cast(), 1000) })
+}
+
+#[test]
+fn an_id_that_is_bound_stays_so_when_it_is_resolved_from_elsewhere() {
+    let near = channel();
+    let id = bound(near);
+    let before = port(id);
+    assert_ne!(before, 0);
+    assert_eq!(resolve(id, std::ptr::from_mut(&mut loopback(0)), 9), 0);
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_eq!(port(id), before);
+}
+
+#[test]
+fn an_id_that_is_to_connect_before_it_is_resolved_keeps_its_port() {
+    let (near, far) = (channel(), channel());
+    let (_listener, listening) = listener(far, 5);
+    let id = bound(near);
+    let (before, qp) = (port(id), queue_pair(context(id)));
+    assert_eq!(connect(id, qp), libc::EINVAL);
+    assert_eq!(resolve(id, null_mut(), listening), 0);
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_eq!(connect(id, qp), 0);
+    let asked = event(far).id;
+    // SAFETY: the id of the request lives; its peer is of this family.
+    let peer =
+        unsafe { (&raw const (*asked).route.addr.__bindgen_anon_2).cast::<libc::sockaddr_in>().read() };
+    assert_eq!(u16::from_be(peer.sin_port), before);
+}
+
+#[test]
+fn private_data_that_is_too_long_is_refused_and_changes_nothing() {
+    let (near, far) = (channel(), channel());
+    let (_listener, listening) = listener(far, 5);
+    let id = resolved(near, listening, 1000);
+    let (mut said, data) = (parameters(queue_pair(context(id))), [0_u8; 255]);
+    said.private_data = data.as_ptr().cast();
+    let mut connect = |length| {
+        said.private_data_len = length;
+        // SAFETY: what the parameters name lives.
+        outcome(unsafe { rdma_connect(id, &raw mut said) })
+    };
+    assert_eq!([253, 255, 252].map(&mut connect), [libc::EINVAL, libc::EINVAL, 0]);
+    let asked = event(far).id;
+    // SAFETY: the id lives, and the data.
+    assert_eq!(outcome(unsafe { rdma_reject(asked, data.as_ptr().cast(), 253) }), libc::EINVAL);
+    assert_eq!(accept(asked, queue_pair(context(asked))), 0, "it is not rejected");
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 #[test]

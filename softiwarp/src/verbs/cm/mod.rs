@@ -18,7 +18,7 @@ use super::limits::READS_MAX;
 use super::rnic::{Rnic, rnic};
 use super::{created, errno, functions, posix};
 use crate::socket::{Connection, Handler, Listener};
-use crate::startup::Offer;
+use crate::startup::{Offer, PRIVATE_DATA_MAX};
 pub(super) use id::Own;
 use id::{Event, News, Stage, State};
 pub(super) use synchronous::wait;
@@ -39,12 +39,15 @@ struct Channel {
 ///
 /// # Safety
 /// `data` points to `length` bytes, or is null.
-unsafe fn words<'a>(data: *const c_void, length: u8) -> &'a [u8] {
+unsafe fn words<'a>(data: *const c_void, length: u8) -> Result<&'a [u8], c_int> {
     if data.is_null() || length == 0 {
-        return &[];
+        return Ok(&[]);
+    }
+    if usize::from(length) > PRIVATE_DATA_MAX {
+        return Err(libc::EINVAL);
     }
     // SAFETY: as many bytes as `length` says, as librdmacm asks.
-    unsafe { slice::from_raw_parts(data.cast(), length.into()) }
+    Ok(unsafe { slice::from_raw_parts(data.cast(), length.into()) })
 }
 
 /// The parameters of a call. Without any there is no private data, and the limits are the device's.
@@ -143,15 +146,14 @@ impl Own {
     fn resolve(self: &Arc<Own>, source: Option<SocketAddr>, to: SocketAddr) -> Result<(), c_int> {
         self.rnic.check()?;
         let mut state = self.state.lock();
-        let way = |state: &State| state.local.is_none_or(|local| local.ip().is_unspecified());
-        if let Some(source) = source {
-            self.bind(&mut state, source)?;
-        } else if state.local.is_none() {
-            self.bind(&mut state, io(address::source_for(to))?)?;
+        if !matches!(state.stage, Stage::Fresh | Stage::Bound) {
+            return Err(libc::EINVAL);
         }
-        if way(&state)
-            && let Some(local) = state.local
-        {
+        // An id that is bound stays so, whatever source is named.
+        if state.local.is_none() {
+            self.bind(&mut state, source.map_or_else(|| io(address::source_for(to)), Ok)?)?;
+        }
+        if let Some(local) = state.local.filter(|local| local.ip().is_unspecified()) {
             let mut source = io(address::source_for(to))?;
             source.set_port(local.port());
             state.local = Some(source);
@@ -180,15 +182,16 @@ impl Own {
 
     fn connect(self: &Arc<Own>, said: &rdma_conn_param, queue_pair: u32) -> Result<(), c_int> {
         // SAFETY: as many bytes as the parameters say, readable during the call, as librdmacm asks.
-        let data = unsafe { words(said.private_data, said.private_data_len) };
+        let data = unsafe { words(said.private_data, said.private_data_len) }?;
         self.rnic.check()?;
         let ends = self.rnic.queue_pair(queue_pair).ok_or(libc::EINVAL)?;
         let mut state = self.state.lock();
         if state.stage != Stage::Bound {
             return Err(libc::EINVAL);
         }
+        let to = state.remote.ok_or(libc::EINVAL)?;
         let claim = ends.claim().ok_or(libc::EINVAL)?;
-        let (Some(to), Some(socket)) = (state.remote, state.socket.take()) else { return Err(libc::EINVAL) };
+        let socket = state.socket.take().ok_or(libc::EINVAL)?;
         let pair = Arc::clone(&ends.pair);
         state.ends = Some(ends);
         state.stage = Stage::Asking;
@@ -212,7 +215,7 @@ impl Own {
 
     fn accept(self: &Arc<Own>, said: &rdma_conn_param, queue_pair: u32) -> Result<(), c_int> {
         // SAFETY: as many bytes as the parameters say, readable during the call, as librdmacm asks.
-        let data = unsafe { words(said.private_data, said.private_data_len) };
+        let data = unsafe { words(said.private_data, said.private_data_len) }?;
         self.rnic.check()?;
         let ends = self.rnic.queue_pair(queue_pair).ok_or(libc::EINVAL)?;
         let mut state = self.state.lock();
@@ -395,7 +398,7 @@ functions! {
         // SAFETY: from `rdma_create_id` or a connection request, and not destroyed during the call, as librdmacm asks.
         let own = unsafe { Own::of(id) };
         // SAFETY: as many bytes as `length` says, or none, as librdmacm asks.
-        posix(own.reject(unsafe { words(data, length) }))
+        posix(unsafe { words(data, length) }.and_then(|data| own.reject(data)))
     }
 
     fn rdma_establish(_id: *mut rdma_cm_id) -> c_int {
