@@ -319,8 +319,7 @@ impl QueuePair {
                         let last = Terminate { violation: Violation::LOCAL_CATASTROPHIC, cause: None };
                         self.end(Cause::Local, Some(last));
                     }
-                    Some(Trouble::Peer(violation, request)) => {
-                        let header = Header::ReadRequest { number: 1, request };
+                    Some(Trouble::Peer(violation, header)) => {
                         let cause = Some((header, header.size() as u16));
                         self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
                     }
