@@ -41,15 +41,19 @@ impl std::fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Hashes indices, which are random: they only have to be spread over the bits that the table uses.
+/// Hashes indices that are random or counted: they only have to be spread over the bits that the table uses.
 #[derive(Default)]
-struct Spread(u64);
+pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn write(&mut self, _: &[u8]) {}
 
     fn write_u32(&mut self, index: u32) {
-        self.0 = u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.write_u64(index.into());
+    }
+
+    fn write_u64(&mut self, index: u64) {
+        self.0 = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
     fn finish(&self) -> u64 {

@@ -30,7 +30,7 @@ use receive_queue::{ReceiveQueue, Receives};
 use receiver::Receiver;
 use responder::Incoming;
 use send_queue::SendQueue;
-use transmitter::{Sent, Transmitter, Trouble};
+use transmitter::{Transmitter, Trouble};
 pub(crate) use turns::Waiter;
 use waiting::ReceiverNotReady;
 
@@ -345,10 +345,7 @@ impl QueuePair {
             }
             let QueuePair { transmitter, sends, .. } = self;
             written_bytes += transmitter.left();
-            let written = transmitter.write(stream, |sent| match sent {
-                Sent::Request(number) => sends.done(number, Status::Success),
-                Sent::Other => {}
-            });
+            let written = transmitter.write(stream, |number| sends.done(number, Status::Success));
             self.report();
             match written {
                 Ok(()) => {}

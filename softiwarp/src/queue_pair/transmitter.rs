@@ -11,7 +11,7 @@ use crate::completion::Status;
 use crate::memory::{Access, Denied, Domain, Span};
 use crate::wire::crc::Crc;
 use crate::wire::fpdu;
-use crate::wire::{Header, ReadRequest, SendKind, Violation};
+use crate::wire::{Header, ReadRequest, Violation};
 
 /// After this many pieces no further frame is listed. A frame may have several.
 const PIECES_MAX: usize = 64;
@@ -28,15 +28,6 @@ enum Part {
     Own(usize, usize),
     /// Payload in registered memory.
     Memory(Span),
-}
-
-/// What completes when a frame has been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// A request that gets no response.
-    Request(u64),
-    /// Nothing.
-    Other,
 }
 
 /// A message to be split into frames.
@@ -79,8 +70,8 @@ pub(super) struct Transmitter {
     /// Headers, trailers, and copied payload.
     arena: Vec<u8>,
     parts: VecDeque<Part>,
-    /// Ends of the listed frames, counted from the first byte of the list, and what completes there.
-    frames: VecDeque<(usize, Sent)>,
+    /// Ends of the listed frames, counted from the first byte of the list, and the request that completes there, which gets no response.
+    frames: VecDeque<(usize, Option<u64>)>,
     listed: usize,
     written: usize,
     /// The end of the last frame that has been written completely.
@@ -342,10 +333,8 @@ impl Transmitter {
         self.listed += fpdu::size(ulpdu);
 
         let done = match message {
-            Message::Request(number) if last && !matches!(header, Header::ReadRequest { .. }) => {
-                Sent::Request(number)
-            }
-            _ => Sent::Other,
+            Message::Request(number) if last && !matches!(header, Header::ReadRequest { .. }) => Some(number),
+            _ => None,
         };
         self.frames.push_back((self.listed, done));
         self.message = (!last).then_some((message, sent + chunk));
@@ -396,10 +385,7 @@ impl Transmitter {
                 debug_assert!(length <= super::request::MESSAGE_MAX);
                 Header::Send { kind, number: self.sends, offset: sent as u32, last: true }
             }
-            // These are not sent: `next_request` has executed them.
-            Work::Bind(_) | Work::Invalidate(_) => {
-                Header::Send { kind: SendKind::default(), number: self.sends, offset: 0, last: true }
-            }
+            Work::Bind(_) | Work::Invalidate(_) => unreachable!("`next_request` has executed it"),
         }
     }
 }

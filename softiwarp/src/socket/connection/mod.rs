@@ -299,13 +299,13 @@ impl Pollable for Connection {
         }
         let Some(pair) = self.pair.get().filter(|_| up) else { return false };
         let pair = pair.lock();
-        let queues = [pair.send_queue(), pair.receive_queue()].map(Arc::clone);
+        let queue = Arc::clone(pair.receive_queue());
+        let other = (!Arc::ptr_eq(pair.send_queue(), &queue)).then(|| Arc::clone(pair.send_queue()));
         let waits = pair.waits_until().is_some();
         let received = self.advance(pair);
         if received {
-            for queue in &queues {
-                queue.was_busy(&(self.this.clone() as Weak<dyn Source>));
-            }
+            let this: Weak<dyn Source> = self.this.clone();
+            [Some(queue), other].iter().flatten().for_each(|queue| queue.was_busy(&this));
         } else if waits {
             self.lose_if_failed();
         }
