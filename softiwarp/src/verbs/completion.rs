@@ -13,7 +13,7 @@ use super::context::{Context, Unacknowledged};
 use super::inbox::Inbox;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
-use super::{created, functions, next_number, verb};
+use super::{created, functions, next_number, posix, verb};
 use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
 
 /// A completion queue.
@@ -182,7 +182,7 @@ functions! {
                         if was_armed {
                             inbox.disarm();
                         }
-                        inbox.push(Notified::new(cq, &counted));
+                        inbox.push(Notified { cq, events: Arc::clone(&counted) });
                     }
                     Event::Overflow => {
                         let element = ibv_async_event__bindgen_ty_1 { cq };
@@ -241,7 +241,7 @@ functions! {
             if own.armed.swap(false, Ordering::Relaxed) {
                 channel.events.disarm();
             }
-            drop(channel.events.remove(|notified| notified.is_of(cq)));
+            drop(channel.events.remove(|notified| notified.cq == cq));
             // The last use: the channel may be destroyed from now on.
             channel.queues().fetch_sub(1, Ordering::Release);
         }
@@ -249,6 +249,25 @@ functions! {
         // SAFETY: made above, destroyed once.
         drop(unsafe { Box::from_raw(cq.cast::<Cq>()) });
         0
+    }
+
+    fn ibv_get_cq_event(
+        channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cookie: *mut *mut c_void
+    ) -> c_int {
+        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
+        let own = unsafe { &*channel.cast::<Channel>() };
+        let (rnic, events) = (own.rnic, Arc::clone(&own.events));
+        let next = events.next(Some(&rnic.poller), |notified| notified.events.taken());
+        posix(next.map(|notified| {
+            // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
+            let context = unsafe { (*notified.cq).cq_context };
+            // SAFETY: as above.
+            unsafe { Cq::of(notified.cq) }.spare_sockets();
+            // SAFETY: room for the queue, as verbs ask.
+            unsafe { *cq = notified.cq };
+            // SAFETY: room for what the program calls the queue, as verbs ask.
+            unsafe { *cookie = context };
+        }))
     }
 
     fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
@@ -295,7 +314,7 @@ mod tests {
         own.queue.push(done, false);
         let (mut of, mut cookie) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the channel lives; room for both.
-        let taken = unsafe { super::super::ibv_get_cq_event(channel, &raw mut of, &raw mut cookie) };
+        let taken = unsafe { ibv_get_cq_event(channel, &raw mut of, &raw mut cookie) };
         assert_eq!((taken, of), (0, cq));
         assert_eq!(poll(), 1);
         assert_eq!(looks(), 0, "the wait has looked");
