@@ -248,6 +248,25 @@ fn a_terminate_shows_the_header_that_is_the_fault() {
     }
 }
 
+/// Also where it is noticed when the answer is made.
+#[test]
+fn a_terminate_shows_the_read_whose_memory_is_gone() {
+    let mut victim = Victim::new(false, 100_000);
+    let source = (victim.open.token(), victim.open.at(0));
+    for number in 1..5 {
+        victim.shown(&frame(&read(number, 10, source), b"", false));
+    }
+    let last = read(5, 10, source);
+    victim.wire.lock().unwrap().bytes.extend(frame(&last, b"", false));
+    victim.end.pair.receive(&mut victim.pipe);
+    victim.open.deregister();
+    for _ in 0..10 {
+        victim.end.pair.transmit(&mut victim.pipe);
+    }
+    let violation = Violation::READ_TOKEN;
+    assert_eq!(victim.terminate(), Terminate { violation, cause: Some((last, last.size() as u16)) });
+}
+
 #[test]
 fn a_bad_crc_places_nothing() {
     let mut victim = Victim::new(true, 50);

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use softiwarp::verbs::*;
 use support::verbs::*;
 use verbs_sys::{
-    IBV_EVENT_CQ_ERR, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_WR_SEND, RDMA_CM_EVENT_CONNECT_REQUEST,
-    RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, ibv_async_event,
-    ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_wc,
+    IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_SRQ_LIMIT,
+    IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED,
+    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr,
+    ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc, rdma_cm_id, rdma_event_channel,
 };
 
 #[test]
@@ -36,6 +37,92 @@ fn a_queue_pair_is_connected_once() {
     assert_eq!(connect(two, ours), libc::EINVAL, "it was connected");
     // The refused calls have taken nothing from the id.
     assert_eq!(connect(two, queue_pair(context(two))), 0);
+}
+
+/// The port of an id.
+fn port(id: *mut rdma_cm_id) -> u16 {
+    // SAFETY: the id lives, and has an address of this family.
+    let bound = unsafe { (&raw const (*id).route.addr).cast::<libc::sockaddr_in>().read() };
+    u16::from_be(bound.sin_port)
+}
+
+fn bound(channel: *mut rdma_event_channel) -> *mut rdma_cm_id {
+    let id = id(channel);
+    // SAFETY: the id and the address live.
+    assert_eq!(unsafe { rdma_bind_addr(id, std::ptr::from_mut(&mut loopback(0)).cast()) }, 0);
+    id
+}
+
+fn resolve(id: *mut rdma_cm_id, from: *mut libc::sockaddr_in, port: u16) -> i32 {
+    let mut to = loopback(port);
+    // SAFETY: the id and the addresses live.
+    outcome(unsafe { rdma_resolve_addr(id, from.cast(), (&raw mut to).cast(), 1000) })
+}
+
+#[test]
+fn an_id_that_is_bound_stays_so_when_it_is_resolved_from_elsewhere() {
+    let near = channel();
+    let id = bound(near);
+    let before = port(id);
+    assert_ne!(before, 0);
+    assert_eq!(resolve(id, std::ptr::from_mut(&mut loopback(0)), 9), 0);
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_eq!(port(id), before);
+}
+
+#[test]
+fn an_id_that_is_to_connect_before_it_is_resolved_keeps_its_port() {
+    let (near, far) = (channel(), channel());
+    let (_listener, listening) = listener(far, 5);
+    let id = bound(near);
+    let (before, qp) = (port(id), queue_pair(context(id)));
+    assert_eq!(connect(id, qp), libc::EINVAL);
+    assert_eq!(resolve(id, null_mut(), listening), 0);
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_eq!(connect(id, qp), 0);
+    let asked = event(far).id;
+    // SAFETY: the id of the request lives; its peer is of this family.
+    let peer =
+        unsafe { (&raw const (*asked).route.addr.__bindgen_anon_2).cast::<libc::sockaddr_in>().read() };
+    assert_eq!(u16::from_be(peer.sin_port), before);
+}
+
+#[test]
+fn private_data_that_is_too_long_is_refused_and_changes_nothing() {
+    let (near, far) = (channel(), channel());
+    let (_listener, listening) = listener(far, 5);
+    let id = resolved(near, listening, 1000);
+    let (mut said, data) = (parameters(queue_pair(context(id))), [0_u8; 255]);
+    said.private_data = data.as_ptr().cast();
+    let mut connect = |length| {
+        said.private_data_len = length;
+        // SAFETY: what the parameters name lives.
+        outcome(unsafe { rdma_connect(id, &raw mut said) })
+    };
+    assert_eq!([253, 255, 252].map(&mut connect), [libc::EINVAL, libc::EINVAL, 0]);
+    let asked = event(far).id;
+    // SAFETY: the id lives, and the data.
+    assert_eq!(outcome(unsafe { rdma_reject(asked, data.as_ptr().cast(), 253) }), libc::EINVAL);
+    assert_eq!(accept(asked, queue_pair(context(asked))), 0, "it is not rejected");
+    assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+#[test]
+fn a_backlog_of_none_is_the_longest() {
+    const PEERS: usize = 20;
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 0);
+    let ids: Vec<_> = (0..PEERS).map(|_| resolved(near, port, 1000)).collect();
+    for id in ids {
+        assert_eq!(connect(id, queue_pair(context(id))), 0);
+    }
+    for count in 0..PEERS {
+        // SAFETY: the channel lives.
+        let mut set = libc::pollfd { fd: unsafe { (*far).fd }, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which is there while the call lasts.
+        assert_eq!(unsafe { libc::poll(&raw mut set, 1, 30_000) }, 1, "nobody answers {count}");
+        assert_eq!(event(far).kind, RDMA_CM_EVENT_CONNECT_REQUEST);
+    }
 }
 
 #[test]
@@ -94,6 +181,30 @@ fn queues_have_numbers() {
     assert!(one != 0 && two > one);
 }
 
+#[test]
+fn a_channel_counts_its_queues_whichever_threads_make_them() {
+    // SAFETY: the device is open; what is made is destroyed once, and lives until then.
+    unsafe {
+        let context = kept(ibv_open_device(null_mut()));
+        let channel = ibv_create_comp_channel(context);
+        let at = [context.expose_provenance(), channel.expose_provenance()];
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let [context, channel] = at;
+                    for _ in 0..100_000 {
+                        let channel = std::ptr::with_exposed_provenance_mut(channel);
+                        let context = std::ptr::with_exposed_provenance_mut(context);
+                        let cq = ibv_create_cq(context, 1, null_mut(), channel, 0);
+                        assert_eq!(ibv_destroy_cq(cq), 0);
+                    }
+                });
+            }
+        });
+        assert_eq!(ibv_destroy_comp_channel(channel), 0);
+    }
+}
+
 /// A thread that has seen the queue pair become ready may not have seen its connection.
 #[test]
 fn what_is_posted_while_the_connection_is_made_is_sent() {
@@ -142,6 +253,62 @@ fn what_is_posted_while_the_connection_is_made_is_sent() {
     }
 }
 
+/// What holds the queue pair longer, here the id, does not hold the channel.
+#[test]
+fn a_completion_channel_that_is_destroyed_leaves_the_sets_of_the_program() {
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 5);
+    let one = resolved(near, port, 1000);
+    let context = context(one);
+    // SAFETY: what is used lives, and is destroyed once; zeros mean nothing.
+    unsafe {
+        let completions = ibv_create_comp_channel(context);
+        let set = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        let mut entry = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        assert_eq!(libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, (*completions).fd, &raw mut entry), 0);
+        let in_set = || std::fs::read_to_string(format!("/proc/self/fdinfo/{set}")).unwrap().contains("tfd:");
+        assert!(in_set());
+        let pd = ibv_alloc_pd(context);
+        let cq = ibv_create_cq(context, 4, null_mut(), completions, 0);
+        let mut init: ibv_qp_init_attr = zeroed();
+        (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
+        (init.cap.max_send_wr, init.cap.max_recv_wr) = (1, 1);
+        let qp = ibv_create_qp(pd, &raw mut init);
+        assert_eq!(connect(one, qp), 0);
+        assert_eq!(accept(event(far).id, queue_pair(context)), 0);
+        assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+        assert_eq!(
+            (ibv_destroy_qp(qp), ibv_destroy_cq(cq), ibv_destroy_comp_channel(completions)),
+            (0, 0, 0)
+        );
+        assert!(!in_set());
+        assert_eq!((ibv_dealloc_pd(pd), libc::close(set)), (0, 0));
+    }
+}
+
+/// A queue that has overflowed, and the queue pair that it was used by.
+fn overrun(pd: *mut ibv_pd) -> (*mut ibv_qp, *mut ibv_cq) {
+    // SAFETY: what is used lives; zeros mean nothing.
+    unsafe {
+        let context = (*pd).context;
+        let cq = ibv_create_cq(context, 1, null_mut(), null_mut(), 0);
+        let too_many = (*cq).cqe as u32 + 1;
+        let mut init: ibv_qp_init_attr = zeroed();
+        (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
+        (init.cap.max_send_wr, init.cap.max_recv_wr) = (1, too_many);
+        let qp = ibv_create_qp(pd, &raw mut init);
+        let (mut receive, mut bad): (ibv_recv_wr, _) = (zeroed(), null_mut());
+        for _ in 0..too_many {
+            let post = (*context).ops.post_recv.unwrap();
+            assert_eq!(post(qp, &raw mut receive, &raw mut bad), 0);
+        }
+        let mut failed: ibv_qp_attr = zeroed();
+        failed.qp_state = IBV_QPS_ERR;
+        assert_eq!(ibv_modify_qp(qp, &raw mut failed, IBV_QP_STATE as i32), 0);
+        (qp, cq)
+    }
+}
+
 /// The next queue may have its address.
 #[test]
 fn a_queue_that_is_destroyed_leaves_no_asynchronous_event() {
@@ -149,31 +316,75 @@ fn a_queue_that_is_destroyed_leaves_no_asynchronous_event() {
     // SAFETY: what is used lives, and is destroyed once; zeros mean nothing.
     unsafe {
         let pd = ibv_alloc_pd(context);
-        let overrun = || {
-            let cq = ibv_create_cq(context, 1, null_mut(), null_mut(), 0);
-            let too_many = (*cq).cqe as u32 + 1;
-            let mut init: ibv_qp_init_attr = zeroed();
-            (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
-            (init.cap.max_send_wr, init.cap.max_recv_wr) = (1, too_many);
-            let qp = ibv_create_qp(pd, &raw mut init);
-            let (mut receive, mut bad): (ibv_recv_wr, _) = (zeroed(), null_mut());
-            for _ in 0..too_many {
-                let post = (*context).ops.post_recv.unwrap();
-                assert_eq!(post(qp, &raw mut receive, &raw mut bad), 0);
-            }
-            let mut failed: ibv_qp_attr = zeroed();
-            failed.qp_state = IBV_QPS_ERR;
-            assert_eq!(ibv_modify_qp(qp, &raw mut failed, IBV_QP_STATE as i32), 0);
-            (qp, cq)
-        };
         assert_eq!(libc::fcntl((*context).async_fd, libc::F_SETFL, libc::O_NONBLOCK), 0);
         let mut event: ibv_async_event = zeroed();
-        let queues = [overrun(), overrun()];
+        let queues = [overrun(pd), overrun(pd)];
         assert_eq!((ibv_destroy_qp(queues[0].0), ibv_destroy_cq(queues[0].1)), (0, 0));
         assert_eq!(ibv_get_async_event(context, &raw mut event), 0);
         assert_eq!((event.event_type, event.element.cq), (IBV_EVENT_CQ_ERR, queues[1].1));
+        ibv_ack_async_event(&raw mut event);
         assert_eq!(outcome(ibv_get_async_event(context, &raw mut event)), libc::EAGAIN);
         assert_eq!((ibv_destroy_qp(queues[1].0), ibv_destroy_cq(queues[1].1)), (0, 0));
         assert_eq!(ibv_dealloc_pd(pd), 0);
+    }
+}
+
+/// A queue pair whose shared receive queue has run low.
+fn low(pd: *mut ibv_pd) -> *mut ibv_qp {
+    let (near, far) = (channel(), channel());
+    let (_listener, port) = listener(far, 5);
+    let one = resolved(near, port, 1000);
+    // SAFETY: what is used lives; zeros mean nothing.
+    unsafe {
+        let (context, mut bad) = ((*pd).context, null_mut());
+        let mut init: ibv_srq_init_attr = zeroed();
+        init.attr.max_wr = 1;
+        let srq = ibv_create_srq(pd, &raw mut init);
+        let mut receive: ibv_recv_wr = zeroed();
+        assert_eq!((*context).ops.post_srq_recv.unwrap()(srq, &raw mut receive, &raw mut bad), 0);
+        init.attr.srq_limit = 1;
+        assert_eq!(ibv_modify_srq(srq, &raw mut init.attr, IBV_SRQ_LIMIT as i32), 0);
+        let cq = kept(ibv_create_cq(context, 4, null_mut(), null_mut(), 0));
+        let mut init: ibv_qp_init_attr = zeroed();
+        (init.qp_type, init.send_cq, init.recv_cq, init.srq) = (IBV_QPT_RC, cq, cq, srq);
+        let qp = ibv_create_qp(pd, &raw mut init);
+        let ours = queue_pair(context);
+        assert_eq!(connect(one, ours), 0);
+        assert_eq!(accept(event(far).id, qp), 0);
+        assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
+        let (mut send, mut bad): (ibv_send_wr, _) = (zeroed(), null_mut());
+        send.opcode = IBV_WR_SEND;
+        assert_eq!((*context).ops.post_send.unwrap()(ours, &raw mut send, &raw mut bad), 0);
+        qp
+    }
+}
+
+/// Until then the program may use the queue that the event names.
+#[test]
+fn a_queue_is_destroyed_when_its_asynchronous_events_are_acknowledged() {
+    // SAFETY: what is used lives, and is destroyed once; zeros mean nothing. A context of its own: its events are no other test's.
+    unsafe {
+        let context = kept(ibv_open_device(null_mut()));
+        let pd = kept(ibv_alloc_pd(context));
+        for shared in [false, true] {
+            let qp = if shared { low(pd) } else { overrun(pd).0 };
+            let mut event: ibv_async_event = zeroed();
+            assert_eq!(ibv_get_async_event(context, &raw mut event), 0);
+            assert_eq!(event.event_type, if shared { IBV_EVENT_SRQ_LIMIT_REACHED } else { IBV_EVENT_CQ_ERR });
+            assert_eq!(ibv_destroy_qp(qp), 0);
+            let at = event.element.cq.expose_provenance();
+            let (tell, told) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let destroyed = if shared {
+                    ibv_destroy_srq(std::ptr::with_exposed_provenance_mut(at))
+                } else {
+                    ibv_destroy_cq(std::ptr::with_exposed_provenance_mut(at))
+                };
+                tell.send(destroyed)
+            });
+            assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
+            ibv_ack_async_event(&raw mut event);
+            assert_eq!(told.recv(), Ok(0));
+        }
     }
 }

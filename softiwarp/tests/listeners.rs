@@ -50,18 +50,24 @@ fn who_asks_when_the_listener_is_gone_is_refused_and_leaves_nothing_behind() {
     let request = startup::request(&OFFER, b"anybody there?").unwrap();
     // SAFETY: the objects are made and destroyed once, in order.
     unsafe {
+        // The first listener opens the descriptors of the device, which stay.
         let channel = rdma_create_event_channel();
         assert!(!channel.is_null());
-        // The first listener opens the descriptors of the device, which stay.
         assert_eq!(rdma_destroy_id(listener(channel).0), 0);
+        rdma_destroy_event_channel(channel);
         let begin = descriptors();
 
+        let channel = rdma_create_event_channel();
         let (id, port) = listener(channel);
+        let before = descriptors();
         let mut peer = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
         peer.write_all(&request[..10]).unwrap();
-        // The listener's, the peer's, and the device's: it has taken the peer, and waits for the rest.
-        until_open(begin + 3);
+        // The peer's, and the device's: it has taken the peer, and waits for the rest.
+        until_open(before + 2);
+        let fd = (*channel).fd;
         assert_eq!(rdma_destroy_id(id), 0);
+        rdma_destroy_event_channel(channel);
+        assert_eq!(libc::fcntl(fd, libc::F_GETFD), -1, "a program may wait for it in an epoll set");
         peer.write_all(&request[10..]).unwrap();
 
         peer.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -71,6 +77,5 @@ fn who_asks_when_the_listener_is_gone_is_refused_and_leaves_nothing_behind() {
         assert_eq!(answer[16] & 0x20, 0x20, "it refuses: {answer:?}");
         drop(peer);
         until_open(begin);
-        rdma_destroy_event_channel(channel);
     }
 }

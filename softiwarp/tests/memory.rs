@@ -147,6 +147,10 @@ fn a_window_is_bound_used_and_invalidated() {
     ] {
         assert_eq!(domain.bind(&wrong, 7), Err(MemoryError::Invalid), "{wrong:?}");
     }
+    let other = memory.domain();
+    let theirs = block.register(&other, ALL);
+    let wrong = Binding { region: theirs.token(), ..binding };
+    assert_eq!(other.bind(&wrong, 7), Err(MemoryError::Domain), "a window of another domain");
     assert_eq!(domain.bind(&Binding { length: 90, ..binding }, 7), Ok(()));
     assert_eq!(memory.domain().bind(&binding, 7), Err(MemoryError::Domain));
     drop(window);

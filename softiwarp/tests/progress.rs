@@ -291,6 +291,28 @@ fn a_queue_that_overflows_tells_it_once_and_ends_all_its_connections() {
     assert_eq!(seen(&completions(&[&device], &other.sent, 1)), [(9, Status::Success)]);
 }
 
+/// Nothing moves on the other connection.
+#[test]
+fn a_queue_that_overflows_when_a_connection_is_ended_ends_the_others() {
+    let device = Device::new();
+    let small = Arc::new(CompletionQueue::new(4, |_| {}));
+    let (one, two) = (pair_with(&device, 1, &small), pair_with(&device, 2, &small));
+    let (first, _a) = connected_to_a_socket(&device, &one);
+    let (_second, mut b) = connected_to_a_socket(&device, &two);
+    for id in 0..5 {
+        one.pair.lock().post_receive(id, &[]).unwrap();
+    }
+    first.disconnect();
+    assert!(small.has_overflowed());
+    for cause in [Cause::Overflow, Cause::Local] {
+        let event = event(&[&device], &device).1;
+        assert_eq!(event, Event::Ended(Ended::Disconnected(Some(cause))));
+    }
+    let mut last = Vec::new();
+    b.read_to_end(&mut last).unwrap();
+    assert_eq!(last[2..4], [0x41, 0x47], "a Terminate, and the end");
+}
+
 #[test]
 fn a_queue_armed_for_solicited_ones_is_told_of_them_and_of_failures() {
     let one = connected("127.0.0.1:0", OFFER);

@@ -9,6 +9,7 @@ mod table;
 
 pub(crate) use grant::TAIL;
 pub use grant::{Held, Span};
+pub(crate) use table::Spread;
 pub use table::{Binding, Domain, Memory, MemoryError, Region, Window};
 
 use crate::wire::Violation;

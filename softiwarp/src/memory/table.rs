@@ -41,15 +41,19 @@ impl std::fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Hashes indices, which are random: they only have to be spread over the bits that the table uses.
+/// Hashes indices that are random or counted: they only have to be spread over the bits that the table uses.
 #[derive(Default)]
-struct Spread(u64);
+pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn write(&mut self, _: &[u8]) {}
 
     fn write_u32(&mut self, index: u32) {
-        self.0 = u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.write_u64(index.into());
+    }
+
+    fn write_u64(&mut self, index: u64) {
+        self.0 = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
     fn finish(&self) -> u64 {
@@ -57,8 +61,14 @@ impl Hasher for Spread {
     }
 }
 
-/// `None`: a window that is not bound.
-type Entries = HashMap<u32, Option<Arc<Grant>>, BuildHasherDefault<Spread>>;
+/// The region, or the window, of an index.
+struct Entry {
+    domain: u64,
+    /// `None`: a window that is not bound.
+    grant: Option<Arc<Grant>>,
+}
+
+type Entries = HashMap<u32, Entry, BuildHasherDefault<Spread>>;
 
 /// All memory that a device may access.
 #[derive(Default)]
@@ -116,8 +126,8 @@ impl Memory {
         Domain { memory: Arc::clone(self), number: self.domains.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Adds an entry under an unused token.
-    fn enter(&self, make: impl FnOnce(u32) -> Option<Arc<Grant>>) -> Result<u32, MemoryError> {
+    /// Adds an entry of a domain under an unused token.
+    fn enter(&self, domain: u64, make: impl FnOnce(u32) -> Option<Arc<Grant>>) -> Result<u32, MemoryError> {
         let mut entries = self.entries.write();
         if entries.len() >= ENTRIES_MAX {
             return Err(MemoryError::Exhausted);
@@ -127,7 +137,7 @@ impl Memory {
             let index = token >> KEY_BITS;
             // siw, and possibly others, expect tokens not to be 0.
             if index != 0 && !entries.contains_key(&index) {
-                entries.insert(index, make(token));
+                entries.insert(index, Entry { domain, grant: make(token) });
                 return Ok(token);
             }
         }
@@ -163,7 +173,7 @@ impl Domain {
             return Err(MemoryError::Invalid);
         }
         let mut made = None;
-        self.memory.enter(|token| {
+        self.memory.enter(self.number, |token| {
             let grant =
                 Arc::new(Grant::new((token, self.number, None), (first, memory, length), rights, None));
             made = Some(Arc::clone(&grant));
@@ -177,7 +187,7 @@ impl Domain {
     /// # Errors
     /// [`MemoryError::Exhausted`].
     pub fn window(&self) -> Result<Window, MemoryError> {
-        Ok(Window { domain: self.clone(), token: self.memory.enter(|_| None)? })
+        Ok(Window { domain: self.clone(), token: self.memory.enter(self.number, |_| None)? })
     }
 
     /// The memory under `token` from `offset` on, if `access` to all of it is allowed.
@@ -186,10 +196,9 @@ impl Domain {
     /// Why it is denied.
     pub fn find(&self, token: u32, offset: u64, length: usize, access: Access) -> Result<Span, Denied> {
         let entries = self.memory.entries.read();
-        match entries.get(&(token >> KEY_BITS)) {
-            Some(Some(grant)) if grant.token == token => grant.check(self.number, offset, length, access),
-            _ => Err(Denied::Token),
-        }
+        let grant = entries.get(&(token >> KEY_BITS)).and_then(|entry| entry.grant.as_ref());
+        let grant = grant.filter(|grant| grant.token == token).ok_or(Denied::Token)?;
+        grant.check(self.number, offset, length, access)
     }
 
     /// Binds the window that has the index of `binding.token`, for the peer of a queue pair.
@@ -200,7 +209,11 @@ impl Domain {
     pub fn bind(&self, binding: &Binding, queue_pair: u32) -> Result<(), MemoryError> {
         let mut entries = self.memory.entries.write();
         let region = match entries.get(&(binding.region >> KEY_BITS)) {
-            Some(Some(grant)) if grant.token == binding.region && grant.region.is_none() => Arc::clone(grant),
+            Some(Entry { grant: Some(grant), .. })
+                if grant.token == binding.region && grant.region.is_none() =>
+            {
+                Arc::clone(grant)
+            }
             _ => return Err(MemoryError::Invalid),
         };
         if region.domain != self.number {
@@ -213,7 +226,8 @@ impl Domain {
         let at = region.part(binding.offset, binding.length).map_err(|_| MemoryError::Invalid)?;
         let at = at.hold().and_then(|held| NonNull::new(held.pointer())).ok_or(MemoryError::Invalid)?;
         match entries.get_mut(&(binding.token >> KEY_BITS)) {
-            Some(free @ None) => {
+            Some(Entry { domain, grant: None }) if *domain != self.number => Err(MemoryError::Domain),
+            Some(Entry { grant: free @ None, .. }) => {
                 region.windows.fetch_add(1, Ordering::Relaxed);
                 *free = Some(Arc::new(Grant::new(
                     (binding.token, self.number, Some(queue_pair)),
@@ -235,7 +249,7 @@ impl Domain {
     pub fn invalidate(&self, token: u32, queue_pair: u32) -> Result<(), Denied> {
         let mut entries = self.memory.entries.write();
         let entry = entries.get_mut(&(token >> KEY_BITS)).ok_or(Denied::Token)?;
-        let grant = entry.as_ref().filter(|grant| grant.token == token).ok_or(Denied::Token)?;
+        let grant = entry.grant.as_ref().filter(|grant| grant.token == token).ok_or(Denied::Token)?;
         if grant.domain != self.number {
             return Err(Denied::Stream);
         }
@@ -255,8 +269,8 @@ impl Domain {
 }
 
 /// Removes the grant from a window's entry. The caller must still end it, which waits.
-fn unbind(entry: &mut Option<Arc<Grant>>) -> Option<Arc<Grant>> {
-    let grant = entry.take()?;
+fn unbind(entry: &mut Entry) -> Option<Arc<Grant>> {
+    let grant = entry.grant.take()?;
     if let Some(region) = &grant.region {
         region.windows.fetch_sub(1, Ordering::Relaxed);
     }
@@ -294,7 +308,7 @@ impl Drop for Region {
                 grant.region.as_ref().is_some_and(|region| Arc::ptr_eq(region, &self.grant))
             };
             for entry in entries.values_mut() {
-                if entry.as_ref().is_some_and(bound) {
+                if entry.grant.as_ref().is_some_and(bound) {
                     ended.extend(unbind(entry));
                 }
             }

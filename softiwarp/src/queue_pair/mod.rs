@@ -30,7 +30,7 @@ use receive_queue::{ReceiveQueue, Receives};
 use receiver::Receiver;
 use responder::Incoming;
 use send_queue::SendQueue;
-use transmitter::{Sent, Transmitter, Trouble};
+use transmitter::{Transmitter, Trouble};
 pub(crate) use turns::Waiter;
 use waiting::ReceiverNotReady;
 
@@ -269,11 +269,15 @@ impl QueuePair {
         self.sends.last_length()
     }
 
+    /// Whether one of its completion queues has overflowed.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.send_completions.has_overflowed() || self.receive_completions.has_overflowed()
+    }
+
     /// Ends it if one of its completion queues has overflowed. Returns whether it did.
     pub fn check(&mut self) -> bool {
-        let lost = self.send_completions.has_overflowed() || self.receive_completions.has_overflowed();
         match self.phase {
-            Phase::Running if lost => {
+            Phase::Running if self.has_overflowed() => {
                 let last = Terminate { violation: Violation::LOCAL_CATASTROPHIC, cause: None };
                 self.end(Cause::Overflow, Some(last));
                 true
@@ -315,8 +319,7 @@ impl QueuePair {
                         let last = Terminate { violation: Violation::LOCAL_CATASTROPHIC, cause: None };
                         self.end(Cause::Local, Some(last));
                     }
-                    Some(Trouble::Peer(violation, request)) => {
-                        let header = Header::ReadRequest { number: 1, request };
+                    Some(Trouble::Peer(violation, header)) => {
                         let cause = Some((header, header.size() as u16));
                         self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
                     }
@@ -342,10 +345,7 @@ impl QueuePair {
             }
             let QueuePair { transmitter, sends, .. } = self;
             written_bytes += transmitter.left();
-            let written = transmitter.write(stream, |sent| match sent {
-                Sent::Request(number) => sends.done(number, Status::Success),
-                Sent::Other => {}
-            });
+            let written = transmitter.write(stream, |number| sends.done(number, Status::Success));
             self.report();
             match written {
                 Ok(()) => {}

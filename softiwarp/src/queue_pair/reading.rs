@@ -9,6 +9,9 @@ use crate::wire::{Terminate, Violation, terminate};
 
 /// How often one call of [`QueuePair::receive`] reads from the stream at most, so that other connections get their turn.
 const READS_PER_CALL: usize = 32;
+/// How often a lost connection is read at most: for more than TCP usually holds, but not for ever, as a peer may go on sending if it is
+/// this side's own memory that is gone.
+const READS_AT_END: usize = 1024;
 
 impl QueuePair {
     /// Reads what there is to read, up to a limit; says whether there was something. What it leads to is to be sent by
@@ -64,7 +67,10 @@ impl QueuePair {
         if self.is_waiting() && self.may_go_on() {
             self.digest();
         }
-        while self.phase == Phase::Running && !self.is_waiting() && self.receiver.read(stream).is_ok() {
+        for _ in 0..READS_AT_END {
+            if self.phase != Phase::Running || self.is_waiting() || self.receiver.read(stream).is_err() {
+                break;
+            }
             self.digest();
         }
         self.receiver.finish();

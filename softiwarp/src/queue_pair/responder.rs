@@ -152,7 +152,7 @@ impl QueuePair {
                 self.domain.find(token, offset, request.length as usize, Access::PeerReads(self.number));
             found.map_err(|denied| denied.of_read())?;
         }
-        self.transmitter.responses.push_back(*request);
+        self.transmitter.responses.push_back((number, *request));
         Ok(())
     }
 

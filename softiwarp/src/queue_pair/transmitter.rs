@@ -11,7 +11,7 @@ use crate::completion::Status;
 use crate::memory::{Access, Denied, Domain, Span};
 use crate::wire::crc::Crc;
 use crate::wire::fpdu;
-use crate::wire::{Header, ReadRequest, SendKind, Violation};
+use crate::wire::{Header, ReadRequest, Violation};
 
 /// After this many pieces no further frame is listed. A frame may have several.
 const PIECES_MAX: usize = 64;
@@ -30,22 +30,13 @@ enum Part {
     Memory(Span),
 }
 
-/// What completes when a frame has been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// A request that gets no response.
-    Request(u64),
-    /// Nothing.
-    Other,
-}
-
 /// A message to be split into frames.
 #[derive(Clone, Copy)]
 enum Message {
     /// A work request, by its number in the send queue.
     Request(u64),
-    /// A read response.
-    Response(ReadRequest),
+    /// A read response, to the request with this number.
+    Response(u32, ReadRequest),
     /// The empty frame that opens a connection.
     First(Header),
 }
@@ -54,8 +45,8 @@ enum Message {
 pub(super) enum Trouble {
     /// A work request has failed.
     Local,
-    /// The memory of a peer's read is no longer accessible.
-    Peer(Violation, ReadRequest),
+    /// The memory of a peer's read, which has this header, is no longer accessible.
+    Peer(Violation, Header),
 }
 
 /// An outstanding read.
@@ -79,14 +70,15 @@ pub(super) struct Transmitter {
     /// Headers, trailers, and copied payload.
     arena: Vec<u8>,
     parts: VecDeque<Part>,
-    /// Ends of the listed frames, counted from the first byte of the list, and what completes there.
-    frames: VecDeque<(usize, Sent)>,
+    /// Ends of the listed frames, counted from the first byte of the list, and the request that completes there, which gets no response.
+    frames: VecDeque<(usize, Option<u64>)>,
     listed: usize,
     written: usize,
     /// The end of the last frame that has been written completely.
     whole: usize,
     message: Option<(Message, usize)>,
-    pub(super) responses: VecDeque<ReadRequest>,
+    /// The peer's reads that are to be answered, with their numbers.
+    pub(super) responses: VecDeque<(u32, ReadRequest)>,
     pub(super) reads: VecDeque<Read>,
     first: Option<Header>,
     /// Whether it is a response's turn, before a request.
@@ -144,7 +136,7 @@ impl Transmitter {
 
     /// How many read responses are not completely sent.
     pub(super) fn responses_due(&self) -> usize {
-        self.responses.len() + usize::from(matches!(self.message, Some((Message::Response(_), _))))
+        self.responses.len() + usize::from(matches!(self.message, Some((Message::Response(..), _))))
     }
 
     /// Lists the next frames, if all listed before have been written. `held` holds back work requests.
@@ -212,13 +204,13 @@ impl Transmitter {
         }
         let response_first = self.turn || held;
         self.turn = !self.turn;
-        if response_first && let Some(response) = self.responses.pop_front() {
-            return Ok(Some(Message::Response(response)));
+        if response_first && let Some((number, response)) = self.responses.pop_front() {
+            return Ok(Some(Message::Response(number, response)));
         }
         if !held && let Some(request) = self.next_request(queue, domain, queue_pair)? {
             return Ok(Some(Message::Request(request)));
         }
-        Ok(self.responses.pop_front().map(Message::Response))
+        Ok(self.responses.pop_front().map(|(number, response)| Message::Response(number, response)))
     }
 
     /// Whether the next request is an invalidation that waits for nothing but the listed frames.
@@ -282,7 +274,7 @@ impl Transmitter {
                 Slot { work: Work::Read { .. }, .. } => 0,
                 slot => slot.length,
             },
-            Message::Response(request) => request.length as usize,
+            Message::Response(_, request) => request.length as usize,
             Message::First(_) => 0,
         };
         let header = self.header(&message, (sent, length), queue);
@@ -303,14 +295,15 @@ impl Transmitter {
                     return Err(Trouble::Local);
                 }
             }
-            Message::Response(request) if chunk != 0 => {
+            &Message::Response(number, request) if chunk != 0 => {
                 let (token, offset) = request.source;
                 // The bounds of the whole were checked when the request arrived.
                 let offset = offset.wrapping_add(sent as u64);
                 let found = domain.find(token, offset, chunk, Access::PeerReads(queue_pair));
-                self.scratch.push(found.map_err(|denied| Trouble::Peer(denied.of_read(), *request))?);
+                let header = Header::ReadRequest { number, request };
+                self.scratch.push(found.map_err(|denied| Trouble::Peer(denied.of_read(), header))?);
             }
-            Message::Response(_) | Message::First(_) => {}
+            Message::Response(..) | Message::First(_) => {}
         }
 
         let begin = self.arena.len();
@@ -340,10 +333,8 @@ impl Transmitter {
         self.listed += fpdu::size(ulpdu);
 
         let done = match message {
-            Message::Request(number) if last && !matches!(header, Header::ReadRequest { .. }) => {
-                Sent::Request(number)
-            }
-            _ => Sent::Other,
+            Message::Request(number) if last && !matches!(header, Header::ReadRequest { .. }) => Some(number),
+            _ => None,
         };
         self.frames.push_back((self.listed, done));
         self.message = (!last).then_some((message, sent + chunk));
@@ -368,7 +359,7 @@ impl Transmitter {
                 }
                 return header;
             }
-            Message::Response(ReadRequest { sink: (token, offset), .. }) => {
+            Message::Response(_, ReadRequest { sink: (token, offset), .. }) => {
                 return Header::ReadResponse { token, offset: offset.wrapping_add(sent as u64), last: true };
             }
             Message::Request(slot) => slot,
@@ -394,10 +385,7 @@ impl Transmitter {
                 debug_assert!(length <= super::request::MESSAGE_MAX);
                 Header::Send { kind, number: self.sends, offset: sent as u32, last: true }
             }
-            // These are not sent: `next_request` has executed them.
-            Work::Bind(_) | Work::Invalidate(_) => {
-                Header::Send { kind: SendKind::default(), number: self.sends, offset: 0, last: true }
-            }
+            Work::Bind(_) | Work::Invalidate(_) => unreachable!("`next_request` has executed it"),
         }
     }
 }
@@ -416,7 +404,9 @@ fn with_last(mut header: Header, is_last: bool) -> Header {
 /// Memory was deregistered between the check and its use.
 fn gone(message: &Message, queue: &mut SendQueue) -> Trouble {
     match message {
-        Message::Response(request) => Trouble::Peer(Violation::READ_TOKEN, *request),
+        &Message::Response(number, request) => {
+            Trouble::Peer(Violation::READ_TOKEN, Header::ReadRequest { number, request })
+        }
         Message::Request(number) => {
             queue.done(*number, Status::LocalProtection);
             Trouble::Local

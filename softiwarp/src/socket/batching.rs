@@ -196,11 +196,9 @@ impl Pace {
 
     /// Whether to hold back a request. `list` lists the connection, or refuses.
     pub(super) fn holds(&self, looks: u64, bytes: usize, list: impl FnOnce() -> bool) -> bool {
-        let posted = if self.looks.swap(looks, Ordering::Relaxed) == looks {
-            self.posted.load(Ordering::Relaxed)
-        } else {
-            0
-        };
+        let same = self.looks.load(Ordering::Relaxed) == looks;
+        self.looks.store(looks, Ordering::Relaxed);
+        let posted = if same { self.posted.load(Ordering::Relaxed) } else { 0 };
         self.posted.store(posted.saturating_add(1), Ordering::Relaxed);
         let held_back = self.held_back.load(Ordering::Relaxed);
         if posted < UNBATCHED && held_back == 0 || bytes > LENGTH_MAX || held_back + 1 >= BATCH_MAX {

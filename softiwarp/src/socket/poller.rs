@@ -1,6 +1,7 @@
 //! The epoll set of a device and its deadlines; serves its connections.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::checks::Checks;
 use super::schedule::Schedule;
 use super::timer::Timer;
 use crate::completion::CompletionQueue;
+use crate::memory::Spread;
 
 /// What a poller watches.
 pub(super) trait Pollable: Send + Sync {
@@ -33,7 +35,7 @@ pub(super) trait Pollable: Send + Sync {
 }
 
 /// How many events one call handles.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 /// The key of the timer in the epoll set. Connections count from 1 on.
 const TIMER: u64 = 0;
 /// How often in a row a thread that was woken serves the same connection without asking the set.
@@ -75,7 +77,7 @@ impl<F: Fn(&OwnedFd) + Send + Sync> Pollable for Watched<F> {
 /// [`Handler`](super::Handler), but not from a callback of a completion queue or a shared receive queue.
 pub struct Poller {
     epoll: OwnedFd,
-    entries: Mutex<HashMap<u64, Arc<dyn Pollable>>>,
+    entries: Mutex<HashMap<u64, Arc<dyn Pollable>, BuildHasherDefault<Spread>>>,
     timer: Timer,
     schedule: Schedule<Instant>,
     next: AtomicU64,

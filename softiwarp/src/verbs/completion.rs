@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use verbs_sys::*;
 
-use super::channel::{Channel, Notified, Unacknowledged};
-use super::context::Context;
+use super::channel::{Channel, Notified};
+use super::context::{Context, Unacknowledged};
+use super::inbox::Inbox;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
-use super::{created, functions, next_number, verb};
+use super::{created, functions, next_number, posix, verb};
 use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
 
 /// A completion queue.
@@ -23,20 +24,21 @@ pub(super) struct Cq {
     channel: *mut ibv_comp_channel,
     rnic: &'static Rnic,
     pub queue: Arc<CompletionQueue>,
+    /// Of its channel, and asynchronous ones.
     pub events: Arc<Unacknowledged>,
     /// The channel's entry of the queue, until the queue is destroyed.
     listed: Arc<Mutex<Option<Listed>>>,
     /// It is armed.
     armed: Arc<AtomicBool>,
-    /// The next poll that finds nothing leaves the sockets alone: the program has just waited for a completion, or is about to. It polls
-    /// until it finds nothing before and after a wait, and the wait reads the sockets.
-    spared: Arc<AtomicBool>,
+    /// The next poll that finds nothing leaves the sockets alone ([`Cq::spare_sockets`]).
+    spared: AtomicBool,
     /// How many queue pairs use it.
     pub users: AtomicUsize,
 }
 
-/// A queue that has not been destroyed.
-struct Listed(*mut ibv_cq);
+/// A queue that has not been destroyed, and the inbox of its channel. A connection may have the queue longer than that, and must not keep
+/// the descriptor of the channel open.
+struct Listed(*mut ibv_cq, Option<Arc<Inbox<Notified>>>);
 
 // SAFETY: queues may be used by any thread.
 unsafe impl Send for Listed {}
@@ -63,6 +65,12 @@ impl Cq {
             places = places.wrapping_add(1);
         });
         taken as c_int
+    }
+
+    /// The program has just waited for a completion, or is about to. It polls until it finds nothing, before and after a wait; the wait
+    /// reads the sockets.
+    pub(super) fn spare_sockets(&self) {
+        self.spared.store(true, Ordering::Relaxed);
     }
 
     /// Whether the program is about to wait for a completion, so that posted requests must be sent at once.
@@ -137,7 +145,7 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
         // SAFETY: a channel of the caller's lives as long as its queues.
         unsafe { &*channel.cast::<Channel>() }.events.arm(&own.rnic.poller);
     }
-    own.spared.store(true, Ordering::Relaxed);
+    own.spare_sockets();
     own.queue.arm(if solicited_only != 0 { Arm::Solicited } else { Arm::Any });
     0
 }
@@ -161,24 +169,27 @@ functions! {
             let events = Arc::<Unacknowledged>::default();
             // SAFETY: a channel of the caller's lives as long as its queues.
             let inbox = (!channel.is_null()).then(|| unsafe { Arc::clone(&(*channel.cast::<Channel>()).events) });
-            let [armed, spared] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+            let armed = Arc::new(AtomicBool::new(false));
             let (place, counted, flag) = (Arc::clone(&listed), Arc::clone(&events), Arc::clone(&armed));
-            let told = Arc::clone(&spared);
             let tell = move |event| {
-                if event == Event::Completion && flag.swap(false, Ordering::Relaxed) && let Some(inbox) = &inbox {
-                    inbox.disarm();
-                }
                 let place = place.lock();
-                let Some(Listed(cq)) = *place else { return };
-                match (event, &inbox) {
-                    (Event::Completion, Some(inbox)) => inbox.push(Notified::new(cq, &counted, &told)),
-                    (Event::Completion, None) => {}
-                    (Event::Overflow, _) => {
+                let Some(Listed(cq, inbox)) = &*place else { return };
+                let cq = *cq;
+                match event {
+                    Event::Completion => {
+                        let was_armed = flag.swap(false, Ordering::Relaxed);
+                        let Some(inbox) = inbox else { return };
+                        if was_armed {
+                            inbox.disarm();
+                        }
+                        inbox.push(Notified { cq, events: Arc::clone(&counted) });
+                    }
+                    Event::Overflow => {
                         let element = ibv_async_event__bindgen_ty_1 { cq };
                         // SAFETY: the queue is listed, hence not destroyed yet.
                         let context = unsafe { (*cq).context };
                         // SAFETY: a context lives as long as its queues.
-                        unsafe { Context::report(context, IBV_EVENT_CQ_ERR, element) };
+                        unsafe { Context::report(context, IBV_EVENT_CQ_ERR, element, &counted) };
                     }
                 }
             };
@@ -186,17 +197,17 @@ functions! {
             (raw.context, raw.channel, raw.cq_context, raw.cqe) = (context, channel, cookie, cqe);
             raw.handle = next_number();
             let queue = Arc::new(CompletionQueue::new(room, tell));
-            let users = AtomicUsize::new(0);
+            let (users, spared) = (AtomicUsize::new(0), AtomicBool::new(false));
             let place = Arc::clone(&listed);
             let _raw = UnsafeCell::new(raw);
             let cq = Cq { _raw, channel, rnic, queue, events, listed, armed, spared, users };
             let cq = Box::into_raw(Box::new(cq)).cast();
-            *place.lock() = Some(Listed(cq));
+            *place.lock() = Some(Listed(cq, inbox));
             if !channel.is_null() {
-                // SAFETY: a channel that lives; creating and destroying queues of one channel at once is for the caller to order.
-                unsafe { (*channel).refcnt += 1 };
                 // SAFETY: a channel of the caller's lives as long as its queues.
-                unsafe { &*channel.cast::<Channel>() }.events.look_for_sockets(Some(&rnic.poller));
+                let channel = unsafe { &*channel.cast::<Channel>() };
+                channel.queues().fetch_add(1, Ordering::Relaxed);
+                channel.events.look_for_sockets(Some(&rnic.poller));
             }
             Ok(cq)
         };
@@ -225,19 +236,38 @@ functions! {
         unsafe { Context::withdraw(context, IBV_EVENT_CQ_ERR, cq.cast()) };
         let channel = own.channel;
         if !channel.is_null() {
-            // SAFETY: the channel lives as long as its queues; creating and destroying some at once is for the caller to order.
-            unsafe { (*channel).refcnt -= 1 };
             // SAFETY: the channel lives as long as its queues.
-            let inbox = unsafe { &(*channel.cast::<Channel>()).events };
+            let channel = unsafe { &*channel.cast::<Channel>() };
             if own.armed.swap(false, Ordering::Relaxed) {
-                inbox.disarm();
+                channel.events.disarm();
             }
-            drop(inbox.remove(|notified| notified.is_of(cq)));
+            drop(channel.events.remove(|notified| notified.cq == cq));
+            // The last use: the channel may be destroyed from now on.
+            channel.queues().fetch_sub(1, Ordering::Release);
         }
         own.events.wait();
         // SAFETY: made above, destroyed once.
         drop(unsafe { Box::from_raw(cq.cast::<Cq>()) });
         0
+    }
+
+    fn ibv_get_cq_event(
+        channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cookie: *mut *mut c_void
+    ) -> c_int {
+        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
+        let own = unsafe { &*channel.cast::<Channel>() };
+        let (rnic, events) = (own.rnic, Arc::clone(&own.events));
+        let next = events.next(Some(&rnic.poller), |notified| notified.events.taken());
+        posix(next.map(|notified| {
+            // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
+            let context = unsafe { (*notified.cq).cq_context };
+            // SAFETY: as above.
+            unsafe { Cq::of(notified.cq) }.spare_sockets();
+            // SAFETY: room for the queue, as verbs ask.
+            unsafe { *cq = notified.cq };
+            // SAFETY: room for what the program calls the queue, as verbs ask.
+            unsafe { *cookie = context };
+        }))
     }
 
     fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
@@ -284,7 +314,7 @@ mod tests {
         own.queue.push(done, false);
         let (mut of, mut cookie) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the channel lives; room for both.
-        let taken = unsafe { super::super::ibv_get_cq_event(channel, &raw mut of, &raw mut cookie) };
+        let taken = unsafe { ibv_get_cq_event(channel, &raw mut of, &raw mut cookie) };
         assert_eq!((taken, of), (0, cq));
         assert_eq!(poll(), 1);
         assert_eq!(looks(), 0, "the wait has looked");

@@ -1,9 +1,10 @@
 //! Contexts and their asynchronous events.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use verbs_sys::*;
 
 use super::inbox::Inbox;
@@ -12,9 +13,44 @@ use super::inbox::Inbox;
 #[repr(C)]
 pub(super) struct Context {
     pub raw: ibv_context,
-    pub events: Inbox<ibv_async_event>,
+    pub events: Inbox<Asynchronous>,
     /// The device was removed.
     removed: AtomicBool,
+}
+
+/// An asynchronous event, and where it is counted if it is of a queue.
+pub(super) struct Asynchronous {
+    pub raw: ibv_async_event,
+    pub events: Option<Arc<Unacknowledged>>,
+}
+
+/// The number of events of a queue that the program has taken and not acknowledged.
+#[derive(Default)]
+pub(super) struct Unacknowledged {
+    count: Mutex<u32>,
+    none: Condvar,
+}
+
+impl Unacknowledged {
+    pub(super) fn taken(&self) {
+        *self.count.lock() += 1;
+    }
+
+    pub(super) fn acknowledged(&self, count: u32) {
+        let mut left = self.count.lock();
+        *left = left.saturating_sub(count);
+        if *left == 0 {
+            self.none.notify_all();
+        }
+    }
+
+    /// Waits until all events are acknowledged.
+    pub(super) fn wait(&self) {
+        let mut left = self.count.lock();
+        while *left > 0 {
+            self.none.wait(&mut left);
+        }
+    }
 }
 
 // SAFETY: what the events point to may be used by any thread.
@@ -31,7 +67,7 @@ unsafe impl Send for Open {}
 static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 
 impl Context {
-    pub(super) fn open(raw: ibv_context, events: Inbox<ibv_async_event>) -> *mut Context {
+    pub(super) fn open(raw: ibv_context, events: Inbox<Asynchronous>) -> *mut Context {
         let new = Box::into_raw(Box::new(Context { raw, events, removed: AtomicBool::new(false) }));
         OPEN.lock().push(Open(new));
         new
@@ -62,12 +98,13 @@ impl Context {
             let context = unsafe { &*context.0 };
             if !context.removed.swap(true, Ordering::AcqRel) {
                 let element = ibv_async_event__bindgen_ty_1 { port_num: 0 };
-                context.events.push(ibv_async_event { element, event_type: IBV_EVENT_DEVICE_FATAL });
+                let raw = ibv_async_event { element, event_type: IBV_EVENT_DEVICE_FATAL };
+                context.events.push(Asynchronous { raw, events: None });
             }
         }
     }
 
-    /// Reports an asynchronous event.
+    /// Reports an asynchronous event of a queue.
     ///
     /// # Safety
     /// The context has not been closed.
@@ -75,9 +112,13 @@ impl Context {
         context: *mut ibv_context,
         event_type: ibv_event_type,
         element: ibv_async_event__bindgen_ty_1,
+        events: &Arc<Unacknowledged>,
     ) {
+        let raw = ibv_async_event { element, event_type };
         // SAFETY: contexts are ours.
-        unsafe { &*context.cast::<Context>() }.events.push(ibv_async_event { element, event_type });
+        unsafe { &*context.cast::<Context>() }
+            .events
+            .push(Asynchronous { raw, events: Some(Arc::clone(events)) });
     }
 
     /// Removes the asynchronous events of a kind that are of `object`, which is about to go.
@@ -91,9 +132,9 @@ impl Context {
     ) {
         // SAFETY: contexts are ours.
         let own = unsafe { &*context.cast::<Context>() };
-        own.events.remove(|event| {
+        own.events.remove(|Asynchronous { raw, .. }| {
             // SAFETY: the elements of these events are all pointers.
-            event.event_type == event_type && unsafe { event.element.cq }.cast() == object
+            raw.event_type == event_type && unsafe { raw.element.cq }.cast() == object
         });
     }
 }

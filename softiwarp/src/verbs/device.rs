@@ -7,9 +7,11 @@ use std::sync::LazyLock;
 use parking_lot::Mutex;
 use verbs_sys::*;
 
-use super::context::Context;
+use super::completion::Cq;
+use super::context::{Asynchronous, Context};
 use super::inbox::Inbox;
 use super::limits::{COMPLETIONS_MAX, DEPTH_MAX, PIECES_MAX, READS_MAX};
+use super::queue_pair::Srq;
 use super::{completion, created, functions, memory, posix, post, removal};
 use crate::queue_pair::MESSAGE_MAX;
 
@@ -213,11 +215,30 @@ functions! {
     fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
         // SAFETY: made by `open`, and not closed during the call, as verbs ask.
         let own = unsafe { &*context.cast::<Context>() };
+        let taken = |next: &Asynchronous| next.events.as_ref().map_or((), |events| events.taken());
         // SAFETY: room for an event, as verbs ask.
-        posix(own.events.next(None, |_| {}).map(|next| unsafe { event.write(next) }))
+        posix(own.events.next(None, taken).map(|next| unsafe { event.write(next.raw) }))
     }
 
-    fn ibv_ack_async_event(_event: *mut ibv_async_event) {}
+    fn ibv_ack_async_event(event: *mut ibv_async_event) {
+        // SAFETY: from the function above, as verbs ask.
+        let event = unsafe { &*event };
+        match event.event_type {
+            IBV_EVENT_CQ_ERR => {
+                // SAFETY: events of this kind have a completion queue.
+                let cq = unsafe { event.element.cq };
+                // SAFETY: a queue is not destroyed before its events are acknowledged.
+                unsafe { Cq::of(cq) }.events.acknowledged(1);
+            }
+            IBV_EVENT_SRQ_LIMIT_REACHED => {
+                // SAFETY: events of this kind have a shared receive queue.
+                let srq = unsafe { event.element.srq };
+                // SAFETY: a queue is not destroyed before its events are acknowledged.
+                unsafe { Srq::of(srq) }.events.acknowledged(1);
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

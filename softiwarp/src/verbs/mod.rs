@@ -32,14 +32,14 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use channel::{ibv_create_comp_channel, ibv_destroy_comp_channel, ibv_get_cq_event};
+pub use channel::{ibv_create_comp_channel, ibv_destroy_comp_channel};
 pub use cm::{
     create_quiet_event_channel, rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_connect,
     rdma_create_event_channel, rdma_create_id, rdma_destroy_event_channel, rdma_destroy_id, rdma_disconnect,
     rdma_establish, rdma_get_cm_event, rdma_init_qp_attr, rdma_listen, rdma_migrate_id, rdma_notify,
     rdma_reject, rdma_resolve_addr, rdma_resolve_route, rdma_set_option,
 };
-pub use completion::{ibv_ack_cq_events, ibv_create_cq, ibv_destroy_cq, ibv_resize_cq};
+pub use completion::{ibv_ack_cq_events, ibv_create_cq, ibv_destroy_cq, ibv_get_cq_event, ibv_resize_cq};
 pub use device::{
     ibv_ack_async_event, ibv_close_device, ibv_get_async_event, ibv_get_device_guid, ibv_get_device_name,
     ibv_open_device, ibv_query_device, ibv_query_port, rdma_free_devices, rdma_get_devices,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use verbs_sys::*;
 
 use super::completion::Cq;
-use super::context::Context;
+use super::context::{Context, Unacknowledged};
 use super::ends::Ends;
 use super::limits::{DEPTH_MAX, INLINE_MAX, PIECES_MAX};
 use super::memory::Pd;
@@ -84,6 +84,7 @@ pub(super) struct Srq {
     attr: Mutex<ibv_srq_attr>,
     /// The limit event has been raised.
     reached: Arc<AtomicBool>,
+    pub events: Arc<Unacknowledged>,
     users: AtomicUsize,
 }
 
@@ -286,7 +287,8 @@ functions! {
         } else {
             let listed = Arc::new(Mutex::new(None::<Listed>));
             let reached = Arc::new(AtomicBool::new(false));
-            let (place, flag) = (Arc::clone(&listed), Arc::clone(&reached));
+            let events = Arc::<Unacknowledged>::default();
+            let (place, flag, counted) = (Arc::clone(&listed), Arc::clone(&reached), Arc::clone(&events));
             let tell = move || {
                 if let Some(Listed(srq)) = &*place.lock() {
                     flag.store(true, Ordering::Release);
@@ -294,7 +296,7 @@ functions! {
                     // SAFETY: the queue is listed, hence not destroyed yet.
                     let context = unsafe { (**srq).context };
                     // SAFETY: a context lives as long as its queues.
-                    unsafe { Context::report(context, IBV_EVENT_SRQ_LIMIT_REACHED, element) };
+                    unsafe { Context::report(context, IBV_EVENT_SRQ_LIMIT_REACHED, element, &counted) };
                 }
             };
             let queue = Arc::new(SharedReceiveQueue::new(attr.max_wr as usize, PIECES_MAX, tell));
@@ -303,7 +305,7 @@ functions! {
             raw.handle = next_number();
             let (place, users) = (Arc::clone(&listed), AtomicUsize::new(0));
             let attr = Mutex::new(ibv_srq_attr { srq_limit: 0, ..attr });
-            let srq = Box::into_raw(Box::new(Srq { raw, queue, listed, attr, reached, users })).cast();
+            let srq = Box::into_raw(Box::new(Srq { raw, queue, listed, attr, reached, events, users })).cast();
             *place.lock() = Some(Listed(srq));
             Ok(srq)
         })
@@ -355,6 +357,7 @@ functions! {
             let context = unsafe { (*srq).context };
             // SAFETY: the context is closed after its queues are destroyed.
             unsafe { Context::withdraw(context, IBV_EVENT_SRQ_LIMIT_REACHED, srq.cast()) };
+            own.events.wait();
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
             Ok(())

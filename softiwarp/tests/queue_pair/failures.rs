@@ -2,6 +2,8 @@
 
 use std::io;
 
+use softiwarp::wire::Header;
+
 use super::support::Pipe;
 use super::*;
 
@@ -132,6 +134,49 @@ fn what_has_arrived_counts_when_writing_finds_the_connection_lost() {
     assert_eq!(seen(&a.take_received()), [(7, Status::Success), (8, Status::Flushed)]);
     assert_eq!(seen(&a.take_sent()), [(5, Status::Success), (2, Status::Flushed)]);
     assert_eq!(a.pair.cause(), Some(Cause::Lost));
+}
+
+/// A stream that takes nothing, and whose peer sends empty Writes without end.
+struct Endless {
+    frame: Vec<u8>,
+    at: usize,
+    reads: usize,
+}
+
+impl Stream for Endless {
+    unsafe fn write(&mut self, _pieces: &[libc::iovec]) -> io::Result<usize> {
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    unsafe fn read(&mut self, pieces: &[libc::iovec]) -> io::Result<usize> {
+        self.reads += 1;
+        assert!(self.reads < 10_000, "it reads on and on");
+        let length = pieces[0].iov_len;
+        for at in 0..length {
+            let byte = self.frame[(self.at + at) % self.frame.len()];
+            // SAFETY: the caller says that the piece is writable.
+            unsafe { *pieces[0].iov_base.cast::<u8>().add(at) = byte };
+        }
+        self.at += length;
+        Ok(length)
+    }
+
+    fn finish(&mut self) {}
+}
+
+#[test]
+fn a_peer_that_never_stops_sending_does_not_keep_a_thread_at_the_end() {
+    let mut pair = plain();
+    let mut frame = vec![0, 14];
+    Header::Write { token: 1, offset: 0, last: true }.put(&mut frame);
+    frame.extend([0; 4]);
+    let mut endless = Endless { frame, at: 0, reads: 0 };
+    let a = &mut pair.ends.0;
+    a.send(1, &[]);
+    a.pair.transmit(&mut endless);
+    assert!(endless.reads > 1, "what has arrived counts");
+    assert_eq!((a.pair.phase(), a.pair.cause()), (Phase::Ended, Some(Cause::Lost)));
+    assert_eq!(seen(&a.take_sent()), [(1, Status::Flushed)]);
 }
 
 #[test]

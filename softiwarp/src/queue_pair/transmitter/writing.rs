@@ -3,16 +3,16 @@
 use std::io;
 
 use super::super::stream::Stream;
-use super::{PIECES_MAX, Part, Sent, Transmitter};
+use super::{PIECES_MAX, Part, Transmitter};
 use crate::memory::Held;
 use crate::wire::terminate;
 
 impl Transmitter {
-    /// Writes the listed bytes until TCP takes no more. Calls `sent` for each frame that has been written completely.
+    /// Writes the listed bytes until TCP takes no more. Calls `sent` for each request that has been written completely and gets no response.
     pub(in super::super) fn write(
         &mut self,
         stream: &mut impl Stream,
-        mut sent: impl FnMut(Sent),
+        mut sent: impl FnMut(u64),
     ) -> io::Result<()> {
         while self.has_listed() {
             let count = self.write_once(stream)?;
@@ -23,7 +23,9 @@ impl Transmitter {
             while let Some(&(end, done)) = self.frames.front().filter(|(end, _)| *end <= self.written) {
                 self.whole = end;
                 self.frames.pop_front();
-                sent(done);
+                if let Some(number) = done {
+                    sent(number);
+                }
             }
         }
         Ok(())

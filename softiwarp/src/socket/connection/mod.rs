@@ -252,14 +252,20 @@ impl Connection {
         if !matches!(*state, State::Up) {
             return;
         }
-        let cause = self.pair.get().and_then(|pair| pair.lock().cause());
+        let (cause, overflowed) = self.pair.get().map_or((None, false), |pair| {
+            let pair = pair.lock();
+            (pair.cause(), pair.has_overflowed())
+        });
         match cause {
             Some(Cause::Closed | Cause::Lost | Cause::Removed) => self.close(&mut state),
             _ => self.drain(&mut state),
         }
         drop(state);
+        // Whatever has ended it: what was outstanding then may be more than the queue had room for.
+        if overflowed {
+            self.poller.check();
+        }
         match cause {
-            Some(Cause::Overflow) => self.poller.check(),
             Some(Cause::Peer(violation)) => report::violation(true, violation),
             Some(Cause::Told(Some(violation))) => report::violation(false, violation),
             _ => {}
@@ -293,13 +299,13 @@ impl Pollable for Connection {
         }
         let Some(pair) = self.pair.get().filter(|_| up) else { return false };
         let pair = pair.lock();
-        let queues = [pair.send_queue(), pair.receive_queue()].map(Arc::clone);
+        let queue = Arc::clone(pair.receive_queue());
+        let other = (!Arc::ptr_eq(pair.send_queue(), &queue)).then(|| Arc::clone(pair.send_queue()));
         let waits = pair.waits_until().is_some();
         let received = self.advance(pair);
         if received {
-            for queue in &queues {
-                queue.was_busy(&(self.this.clone() as Weak<dyn Source>));
-            }
+            let this: Weak<dyn Source> = self.this.clone();
+            [Some(queue), other].iter().flatten().for_each(|queue| queue.was_busy(&this));
         } else if waits {
             self.lose_if_failed();
         }

@@ -113,7 +113,8 @@ impl Connection {
         };
         // With the queue pair locked, so that the last change is the current one.
         let now = interest.bits() | mark;
-        if self.interest.swap(now, Ordering::Relaxed) != now {
+        if self.interest.load(Ordering::Relaxed) != now {
+            self.interest.store(now, Ordering::Relaxed);
             self.poller.change(self.key, &self.socket, interest);
             if pair.phase() == Phase::Ending {
                 // A peer that does not read must not delay it.

@@ -56,8 +56,9 @@ pub(in super::super) struct State {
     /// Null once the id is destroyed.
     raw: *mut rdma_cm_id,
     pub stage: Stage,
-    /// The queue of its event channel.
-    pub events: Arc<Inbox<Box<Event>>>,
+    /// The queue of its event channel, until the id is destroyed. A connection may have this object longer than that, and must not keep
+    /// the descriptor of the channel open.
+    pub events: Option<Arc<Inbox<Box<Event>>>>,
     pub local: Option<SocketAddr>,
     pub remote: Option<SocketAddr>,
     /// Bound to the local address, until it connects or listens.
@@ -139,7 +140,7 @@ impl Own {
             state: Mutex::new(State {
                 raw: ptr::null_mut(),
                 stage: Stage::Fresh,
-                events,
+                events: Some(events),
                 local: None,
                 remote: None,
                 socket: None,
@@ -191,7 +192,9 @@ impl Own {
         said.private_data = news.data.as_ptr().cast();
         said.private_data_len = news.data.len().min(u8::MAX.into()) as u8;
         (said.responder_resources, said.initiator_depth) = news.reads;
-        state.events.push(Box::new(Event { raw, to: Arc::clone(self), _data: news.data }));
+        if let Some(events) = &state.events {
+            events.push(Box::new(Event { raw, to: Arc::clone(self), _data: news.data }));
+        }
     }
 
     /// Counts an event that the program has taken.
@@ -237,11 +240,11 @@ impl Own {
     /// Handles a connection request to a listener: creates an id for it.
     fn asked(self: &Arc<Own>, connection: &Arc<Connection>, data: Vec<u8>, enhanced: Option<Enhanced>) {
         let state = self.state.lock();
-        if state.raw.is_null() || state.stage != Stage::Listening {
+        let Some(events) = state.events.clone().filter(|_| state.stage == Stage::Listening) else {
             drop(state);
             let _ = connection.refuse(&[]);
             return;
-        }
+        };
         let mut raw: rdma_cm_id = zeroed();
         // SAFETY: the listener lives, as its lock is held and the pointer not null.
         raw.channel = unsafe { (*state.raw).channel };
@@ -249,7 +252,7 @@ impl Own {
         raw.context = unsafe { (*state.raw).context };
         // SAFETY: the listener lives, as its lock is held and the pointer not null.
         raw.ps = unsafe { (*state.raw).ps };
-        let id = Own::create(self.rnic, raw, Arc::clone(&state.events));
+        let id = Own::create(self.rnic, raw, events);
         // SAFETY: just made.
         let own = unsafe { Own::of(id) };
         let mut new = own.state.lock();
@@ -373,7 +376,7 @@ pub(super) unsafe fn destroy(id: *mut rdma_cm_id) {
     state.stage = Stage::Over;
     let (listener, connection, ends) = (state.listener.take(), state.connection.take(), state.ends.take());
     let claim = state.claim.take();
-    let (socket, local, events) = (state.socket.take(), state.local, Arc::clone(&state.events));
+    let (socket, local, events) = (state.socket.take(), state.local, state.events.take());
     let bound = state.bound.take();
     drop(state);
     if own.rnic.is_own() {
@@ -397,7 +400,7 @@ pub(super) unsafe fn destroy(id: *mut rdma_cm_id) {
     }
     drop((claim, ends));
     // Before the wait for what was taken: what is removed cannot be taken any more.
-    let left = events.remove(|event| Arc::ptr_eq(&event.to, &own));
+    let left = events.map_or_else(Vec::new, |events| events.remove(|event| Arc::ptr_eq(&event.to, &own)));
     own.wait();
     for event in left {
         if event.raw.event == RDMA_CM_EVENT_CONNECT_REQUEST {

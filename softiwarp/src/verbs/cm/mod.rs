@@ -18,11 +18,14 @@ use super::limits::READS_MAX;
 use super::rnic::{Rnic, rnic};
 use super::{created, errno, functions, posix};
 use crate::socket::{Connection, Handler, Listener};
-use crate::startup::Offer;
+use crate::startup::{Offer, PRIVATE_DATA_MAX};
 pub(super) use id::Own;
 use id::{Event, News, Stage, State};
 pub(super) use synchronous::wait;
 use synchronous::{channel_for, complete, leave_own_channel};
+
+/// The longest backlog, which a program also has that asks for a longer one, or for none, as with the kernel.
+const BACKLOG_MAX: c_int = 4096;
 
 /// An event channel.
 #[repr(C)]
@@ -36,12 +39,15 @@ struct Channel {
 ///
 /// # Safety
 /// `data` points to `length` bytes, or is null.
-unsafe fn words<'a>(data: *const c_void, length: u8) -> &'a [u8] {
+unsafe fn words<'a>(data: *const c_void, length: u8) -> Result<&'a [u8], c_int> {
     if data.is_null() || length == 0 {
-        return &[];
+        return Ok(&[]);
+    }
+    if usize::from(length) > PRIVATE_DATA_MAX {
+        return Err(libc::EINVAL);
     }
     // SAFETY: as many bytes as `length` says, as librdmacm asks.
-    unsafe { slice::from_raw_parts(data.cast(), length.into()) }
+    Ok(unsafe { slice::from_raw_parts(data.cast(), length.into()) })
 }
 
 /// The parameters of a call. Without any there is no private data, and the limits are the device's.
@@ -140,15 +146,14 @@ impl Own {
     fn resolve(self: &Arc<Own>, source: Option<SocketAddr>, to: SocketAddr) -> Result<(), c_int> {
         self.rnic.check()?;
         let mut state = self.state.lock();
-        let way = |state: &State| state.local.is_none_or(|local| local.ip().is_unspecified());
-        if let Some(source) = source {
-            self.bind(&mut state, source)?;
-        } else if state.local.is_none() {
-            self.bind(&mut state, io(address::source_for(to))?)?;
+        if !matches!(state.stage, Stage::Fresh | Stage::Bound) {
+            return Err(libc::EINVAL);
         }
-        if way(&state)
-            && let Some(local) = state.local
-        {
+        // An id that is bound stays so, whatever source is named.
+        if state.local.is_none() {
+            self.bind(&mut state, source.map_or_else(|| io(address::source_for(to)), Ok)?)?;
+        }
+        if let Some(local) = state.local.filter(|local| local.ip().is_unspecified()) {
             let mut source = io(address::source_for(to))?;
             source.set_port(local.port());
             state.local = Some(source);
@@ -168,7 +173,7 @@ impl Own {
         }
         let socket = state.socket.take().ok_or(libc::EINVAL)?;
         // A peer may connect before the call returns; its handler waits for the lock.
-        let backlog = backlog.clamp(1, 4096);
+        let backlog = if (1..=BACKLOG_MAX).contains(&backlog) { backlog } else { BACKLOG_MAX };
         let listener = Listener::on(&self.rnic.poller, socket, backlog, Arc::clone(self) as Arc<dyn Handler>);
         state.listener = Some(io(listener)?);
         state.stage = Stage::Listening;
@@ -177,15 +182,16 @@ impl Own {
 
     fn connect(self: &Arc<Own>, said: &rdma_conn_param, queue_pair: u32) -> Result<(), c_int> {
         // SAFETY: as many bytes as the parameters say, readable during the call, as librdmacm asks.
-        let data = unsafe { words(said.private_data, said.private_data_len) };
+        let data = unsafe { words(said.private_data, said.private_data_len) }?;
         self.rnic.check()?;
         let ends = self.rnic.queue_pair(queue_pair).ok_or(libc::EINVAL)?;
         let mut state = self.state.lock();
         if state.stage != Stage::Bound {
             return Err(libc::EINVAL);
         }
+        let to = state.remote.ok_or(libc::EINVAL)?;
         let claim = ends.claim().ok_or(libc::EINVAL)?;
-        let (Some(to), Some(socket)) = (state.remote, state.socket.take()) else { return Err(libc::EINVAL) };
+        let socket = state.socket.take().ok_or(libc::EINVAL)?;
         let pair = Arc::clone(&ends.pair);
         state.ends = Some(ends);
         state.stage = Stage::Asking;
@@ -209,7 +215,7 @@ impl Own {
 
     fn accept(self: &Arc<Own>, said: &rdma_conn_param, queue_pair: u32) -> Result<(), c_int> {
         // SAFETY: as many bytes as the parameters say, readable during the call, as librdmacm asks.
-        let data = unsafe { words(said.private_data, said.private_data_len) };
+        let data = unsafe { words(said.private_data, said.private_data_len) }?;
         self.rnic.check()?;
         let ends = self.rnic.queue_pair(queue_pair).ok_or(libc::EINVAL)?;
         let mut state = self.state.lock();
@@ -392,7 +398,7 @@ functions! {
         // SAFETY: from `rdma_create_id` or a connection request, and not destroyed during the call, as librdmacm asks.
         let own = unsafe { Own::of(id) };
         // SAFETY: as many bytes as `length` says, or none, as librdmacm asks.
-        posix(own.reject(unsafe { words(data, length) }))
+        posix(unsafe { words(data, length) }.and_then(|data| own.reject(data)))
     }
 
     fn rdma_establish(_id: *mut rdma_cm_id) -> c_int {
@@ -466,11 +472,12 @@ functions! {
             let to = unsafe { &*channel.cast::<Channel>() };
             to.events.look_for_sockets(Some(&to.rnic.poller));
             let mut state = own.state.lock();
-            let from = std::mem::replace(&mut state.events, Arc::clone(&to.events));
+            let from = state.events.replace(Arc::clone(&to.events));
             state.synchronous = synchronous;
             // SAFETY: an id that lives, as librdmacm asks.
             unsafe { (*id).channel = channel };
-            for event in from.remove(|event| Arc::ptr_eq(&event.to, own)) {
+            let moved = from.map_or_else(Vec::new, |from| from.remove(|event| Arc::ptr_eq(&event.to, own)));
+            for event in moved {
                 to.events.push(event);
             }
             drop(state);

@@ -80,10 +80,11 @@ pub(super) unsafe fn complete(id: *mut rdma_cm_id, begun: Result<(), c_int>) -> 
     // SAFETY: the id lives, as the caller promises.
     let own = unsafe { Own::of(id) };
     let state = own.state.lock();
+    let Some(events) = &state.events else { return Ok(()) };
     // The program is about to wait for what it has begun.
-    state.events.expect(&own.rnic.poller);
+    events.expect(&own.rnic.poller);
     // If the end of the connection has been reported, no event follows.
-    let waits = state.synchronous && !(state.stage == Stage::Over && state.events.is_empty());
+    let waits = state.synchronous && !(state.stage == Stage::Over && events.is_empty());
     drop(state);
     // SAFETY: the id lives, and has no channel of the program's, so that no other thread uses it.
     if waits { unsafe { wait(id) }.map(drop) } else { Ok(()) }
