@@ -198,7 +198,8 @@ fn wrong_parameters() {
     };
     assert_eq!(create(RawHandle::INVALID, port), ERROR_INVALID_PARAMETER);
     assert_eq!(create(port, port), ERROR_INVALID_HANDLE);
-    assert_eq!(create(RawHandle(12), port), ERROR_INVALID_HANDLE);
+    // A number that no socket of another test has.
+    assert_eq!(create(RawHandle(0x7FFF_FFFC), port), ERROR_INVALID_HANDLE);
     let file = File::new().unwrap();
     let handle = file.handle();
     assert_eq!(create(handle, handle), ERROR_INVALID_HANDLE);

@@ -22,12 +22,16 @@ use std::thread;
 const LOCAL: &str = "127.0.0.1:0";
 
 /// What `call` returns, and its last error, if a thread that makes it finds its socket closed.
-fn closed_under<R: Send>(fd: RawFd, call: impl FnOnce() -> R + Send) -> (R, u32) {
+fn closed_under<R: Send + std::fmt::Debug>(fd: RawFd, call: impl FnOnce() -> R + Send) -> (R, u32) {
     closed_when(fd, || count(fd).unwrap().has_calls(), call)
 }
 
 /// The same of a call that is under way on `begun`.
-fn closed_when<R: Send>(fd: RawFd, begun: impl Fn() -> bool, call: impl FnOnce() -> R + Send) -> (R, u32) {
+fn closed_when<R: Send + std::fmt::Debug>(
+    fd: RawFd,
+    begun: impl Fn() -> bool,
+    call: impl FnOnce() -> R + Send,
+) -> (R, u32) {
     crate::winsock::startup::start();
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
@@ -37,7 +41,7 @@ fn closed_when<R: Send>(fd: RawFd, begun: impl Fn() -> bool, call: impl FnOnce()
         });
         let number = told.recv().unwrap();
         while !(begun() && is_asleep(number)) {
-            assert!(!caller.is_finished(), "{} instead of waiting", caller.join().unwrap().1);
+            assert!(!caller.is_finished(), "{:?} instead of waiting", caller.join().unwrap());
             thread::yield_now();
         }
         // SAFETY: the test's own socket.

@@ -26,7 +26,8 @@ fn accept(listener: &TcpListener, into: Socket) {
     // SAFETY: the OVERLAPPED that was given.
     let request = unsafe { request.as_ref() };
     let (bytes_to, flags_to) = (Out::from(&mut bytes), Out::from(&mut flags));
-    assert_eq!(ndw_WSAGetOverlappedResult(socket, request, bytes_to, 1, flags_to), 1);
+    let accepted = ndw_WSAGetOverlappedResult(socket, request, bytes_to, 1, flags_to);
+    assert_eq!(accepted, 1, "{}", last_error());
     assert_eq!((bytes, &buffer[..4]), (4, &b"data"[..]));
 }
 
@@ -47,6 +48,12 @@ fn memory_after(accepts: impl Fn(&TcpListener)) -> usize {
 
 #[test]
 fn a_listener_forgets_the_connections_that_have_their_first_data() {
+    crate::alone::run("winsock::table::overlapped::tests::a_listener_with_many_connections");
+}
+
+#[test]
+#[ignore = "run by the test above: beside other tests that close sockets, one accept in some thousand is cancelled (docs/testing.md)"]
+fn a_listener_with_many_connections() {
     let closing = memory_after(|listener| {
         let into = new_socket();
         accept(listener, into);
