@@ -66,13 +66,14 @@ fn a_read_that_the_peer_allows_none_of_is_refused_and_explained() {
         ndcompat::logging::start();
         let adapter = adapter();
         let both = Offer { inbound_read_limit: 4, outbound_read_limit: 4, private_data: b"" };
-        let none = Offer { inbound_read_limit: 0, ..both };
+        let none = Offer::default();
+        // The accepting side knows what its peer offers on every device.
         let Pair { active, passive } =
-            Pair::connect(End::new(&adapter, 1), End::new(&adapter, 2), address(), both, none);
-        let (from, token) = (passive.memory.remote_address(0), passive.memory.region.remote_token());
-        let into = [active.memory.sge(0..8)];
+            Pair::connect(End::new(&adapter, 1), End::new(&adapter, 2), address(), none, both);
+        let (from, token) = (active.memory.remote_address(0), active.memory.region.remote_token());
+        let into = [passive.memory.sge(0..8)];
         // SAFETY: the memory outlives the request.
-        let refused = unsafe { active.queue_pair.read(1, &into, from, token, RequestFlags::empty()) };
+        let refused = unsafe { passive.queue_pair.read(1, &into, from, token, RequestFlags::empty()) };
         assert_eq!(refused, Err(Status::INVALID_DEVICE_REQUEST));
     });
     let words = ["queue: Read is refused", "inboundReadLimit", "ND_INVALID_DEVICE_REQUEST", "device=", "qp="];
