@@ -46,9 +46,7 @@ fn belongs(set: usize, revents: i16, failed: bool) -> bool {
 
 /// The outcome of a non-blocking `connect`, now that poll reports something.
 fn has_failed(fd: RawFd, revents: i16) -> bool {
-    let Some(socket) = table::known(fd).filter(|socket| socket.is_marked(CONNECTING | CONNECT_FAILED)) else {
-        return false;
-    };
+    let Some(socket) = table::marked(fd, CONNECTING | CONNECT_FAILED) else { return false };
     if socket.is_marked(CONNECTING) && revents & (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) != 0 {
         let error = int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno);
         if error == 0 {

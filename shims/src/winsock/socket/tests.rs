@@ -1,4 +1,5 @@
 use super::*;
+use crate::winsock::table::CONNECTING;
 
 #[test]
 fn only_sockets_are_closed() {
@@ -9,6 +10,19 @@ fn only_sockets_are_closed() {
     assert_eq!(last_error(), WSAENOTSOCK);
     // SAFETY: still ours.
     assert_eq!(unsafe { libc::close(fd) }, 0);
+}
+
+#[test]
+fn marks_of_a_socket_that_was_closed_otherwise_are_not_the_next_ones() {
+    super::super::startup::start();
+    let fd = ndw_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+    table::get(fd).unwrap().mark(CONNECTING);
+    assert!(table::is_marked(fd, CONNECTING));
+    // Closes it, and another has its number.
+    system::replace(fd, &system::socket(libc::AF_INET, libc::SOCK_STREAM, 0).unwrap()).unwrap();
+    assert!(!table::is_marked(fd, CONNECTING));
+    // SAFETY: this test's own socket.
+    assert_eq!(unsafe { ndw_closesocket(fd as Socket) }, 0);
 }
 
 /// The error of `WSASocket`, or the family, type and protocol of what it made.

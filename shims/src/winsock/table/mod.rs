@@ -104,9 +104,16 @@ pub(in crate::winsock) fn known(fd: RawFd) -> Option<Arc<Known>> {
     place(fd)?.lock().clone()
 }
 
-/// Whether the table's entry of a descriptor has one of the marks.
+/// The socket of a descriptor if it has one of the marks. Those of a socket that was closed without this library are not the next one's.
+pub(in crate::winsock) fn marked(fd: RawFd, marks: u32) -> Option<Arc<Known>> {
+    let known = place(fd)?.lock();
+    let socket = known.as_ref().filter(|socket| socket.is_marked(marks))?;
+    (inode_of(fd) == Ok(socket.inode.load(Ordering::Acquire))).then(|| socket.clone())
+}
+
+/// Whether the socket of a descriptor has one of the marks.
 pub(in crate::winsock) fn is_marked(fd: RawFd, marks: u32) -> bool {
-    place(fd).is_some_and(|place| place.lock().as_ref().is_some_and(|socket| socket.is_marked(marks)))
+    marked(fd, marks).is_some()
 }
 
 /// Remembers that the connection of a descriptor was reset, if `errno` says so.
@@ -131,8 +138,7 @@ pub(in crate::winsock) fn note_reset_of_driver(fd: RawFd, errno: libc::c_int) {
 
 /// Whether the connection of a descriptor was reset, and that has been told once.
 pub(in crate::winsock) fn was_reset(fd: RawFd) -> bool {
-    let same = |socket: &Known| inode_of(fd) == Ok(socket.inode.load(Ordering::Acquire));
-    known(fd).is_some_and(|socket| socket.stream && socket.is_marked(RESET) && same(&socket))
+    marked(fd, RESET).is_some_and(|socket| socket.stream)
 }
 
 /// The entry of a `SOCKET`, for frequent calls: does not check whether the descriptor was reused.
