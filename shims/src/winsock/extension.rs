@@ -58,7 +58,7 @@ pub unsafe extern "C" fn ndw_AcceptEx(
     overlapped: *mut Overlapped,
 ) -> i32 {
     let accept = || {
-        let listener = table::usual(listener)?;
+        let listener = table::get(table::descriptor(listener)?)?;
         let into = table::get(table::descriptor(into)?)?;
         if overlapped.is_null() {
             return Err(ERROR_INVALID_PARAMETER);

@@ -24,12 +24,14 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 /// The lowest descriptor that can be passed as a handle: lower ones are NULL with tag bits.
 const LOWEST: RawFd = 4;
 
-/// Moves a socket to a descriptor that can be passed as a handle, if possible.
+/// Gives a new socket to the program, with a descriptor that can be passed as a handle, if possible.
 fn with_a_handle(socket: OwnedFd) -> RawFd {
-    if socket.as_raw_fd() >= LOWEST {
-        return socket.into_raw_fd();
-    }
-    rustix::io::fcntl_dupfd_cloexec(&socket, LOWEST).unwrap_or(socket).into_raw_fd()
+    let socket = match socket.as_raw_fd() {
+        LOWEST.. => socket,
+        _ => rustix::io::fcntl_dupfd_cloexec(&socket, LOWEST).unwrap_or(socket),
+    };
+    table::forget_former(socket.as_raw_fd());
+    socket.into_raw_fd()
 }
 
 /// Reports an errno.

@@ -141,7 +141,7 @@ pub(in crate::winsock) fn was_reset(fd: RawFd) -> bool {
     marked(fd, RESET).is_some_and(|socket| socket.stream)
 }
 
-/// The entry of a `SOCKET`, for frequent calls: does not check whether the descriptor was reused.
+/// The entry of a `SOCKET`, for frequent calls: does not check whether the descriptor was reused, by a socket that was not created here.
 pub(in crate::winsock) fn usual(socket: Socket) -> Result<Arc<Known>, u32> {
     let fd = descriptor(socket)?;
     known(fd).map_or_else(|| get(fd), Ok)
@@ -182,6 +182,13 @@ pub(in crate::winsock) fn get(fd: RawFd) -> Result<Arc<Known>, u32> {
         former.is_accepted_no_more();
     }
     Ok(socket)
+}
+
+/// Removes the entry that a socket which was closed without this library has left to a new one with its descriptor.
+pub(in crate::winsock) fn forget_former(fd: RawFd) {
+    if known(fd).is_some() {
+        let _ = get(fd);
+    }
 }
 
 /// Removes a socket from the table.

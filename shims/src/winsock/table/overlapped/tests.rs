@@ -1,10 +1,12 @@
 use super::*;
-use crate::arguments::Out;
+use crate::arguments::{InOut, Out};
 use crate::winsock::Socket;
 use crate::winsock::extension::{TF_REUSE_SOCKET, ndw_AcceptEx, ndw_ConnectEx, ndw_DisconnectEx};
 use crate::winsock::socket::{ndw_closesocket, ndw_socket};
 use crate::winsock::system::{has_peer, is_blocking};
 use crate::winsock::transfer::ndw_WSAGetOverlappedResult;
+use crate::winsock::transfer::receiving::ndw_WSARecv;
+use crate::winsock::wire::WsaBuf;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -48,12 +50,6 @@ fn memory_after(accepts: impl Fn(&TcpListener)) -> usize {
 
 #[test]
 fn a_listener_forgets_the_connections_that_have_their_first_data() {
-    crate::alone::run("winsock::table::overlapped::tests::a_listener_with_many_connections");
-}
-
-#[test]
-#[ignore = "run by the test above: beside other tests that close sockets, one accept in some thousand is cancelled (docs/testing.md)"]
-fn a_listener_with_many_connections() {
     let closing = memory_after(|listener| {
         let into = new_socket();
         accept(listener, into);
@@ -78,6 +74,40 @@ fn ended(socket: Socket, request: *const Overlapped) -> (i32, u32) {
     let request = unsafe { request.as_ref() };
     let (bytes_to, flags_to) = (Out::from(&mut bytes), Out::from(&mut flags));
     (ndw_WSAGetOverlappedResult(socket, request, bytes_to, 1, flags_to), bytes)
+}
+
+#[test]
+fn a_socket_has_nothing_of_one_with_its_descriptor_that_was_closed_natively() {
+    crate::alone::run("winsock::table::overlapped::tests::after_a_native_close");
+}
+
+#[test]
+#[ignore = "run by the test above: it needs the descriptor that it has closed"]
+fn after_a_native_close() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = crate::winsock::system::local_address(listener.as_raw_fd()).unwrap();
+    let (mut unused, mut room, mut former, mut overlapped) = ([0; 8], [0; 8], Overlapped::default(), Overlapped::default());
+    let receives = |request: *mut Overlapped, room: &mut [u8; 8]| {
+        let (socket, mut flags) = (new_socket(), 0);
+        // SAFETY: an address of IPv4.
+        let connected = unsafe { libc::connect(socket as RawFd, (&raw const address).cast(), 16) };
+        assert_eq!(connected, 0);
+        let (buffer, flags) = (WsaBuf { length: 8, data: room.as_mut_ptr() }, InOut::from(&mut flags));
+        // SAFETY: the room and the OVERLAPPED stay until the request has completed.
+        let begun = unsafe { ndw_WSARecv(socket, &buffer, 1, Out::NULL, flags, request, None) };
+        assert_eq!((begun, last_error()), (-1, WSA_IO_PENDING));
+        (socket, listener.accept().unwrap().0)
+    };
+    let (first, _peer) = receives(&raw mut former, &mut unused);
+    // SAFETY: this test's own socket.
+    assert_eq!(unsafe { libc::close(first as RawFd) }, 0);
+    let (second, mut peer) = receives(&raw mut overlapped, &mut room);
+    assert_eq!(first, second);
+    assert_eq!(former.internal.load(Ordering::Acquire) as i32, STATUS_CANCELLED);
+    peer.write_all(b"data").unwrap();
+    assert_eq!((ended(second, &raw const overlapped), &room[..4]), ((1, 4), &b"data"[..]));
+    // SAFETY: this test's own socket.
+    assert_eq!(unsafe { ndw_closesocket(second) }, 0);
 }
 
 struct Another;
