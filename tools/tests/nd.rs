@@ -5,6 +5,7 @@ use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Stdio};
 
 /// `nd` where there is no device but that in user space.
@@ -259,10 +260,17 @@ fn ping_counts_what_comes_back() {
     assert!(ping["round_trip_us"]["min"].as_f64().unwrap() > 0.0);
 }
 
-/// Starts `nd`, to be interrupted.
+/// Starts `nd`, to be interrupted, even if SIGINT is ignored here, as shells have it in the background.
 fn begin(arguments: &[&str]) -> Child {
     let mut nd = std::process::Command::new(env!("CARGO_BIN_EXE_nd"));
     nd.args(arguments).env("NDCOMPAT_EMULATOR", "on").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let heed = || {
+        // SAFETY: it may be called between `fork` and `exec`.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: it calls nothing else.
+    unsafe { nd.pre_exec(heed) };
     nd.spawn().unwrap()
 }
 

@@ -86,7 +86,8 @@ fn a_socket_has_nothing_of_one_with_its_descriptor_that_was_closed_natively() {
 fn after_a_native_close() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = crate::winsock::system::local_address(listener.as_raw_fd()).unwrap();
-    let (mut unused, mut room, mut former, mut overlapped) = ([0; 8], [0; 8], Overlapped::default(), Overlapped::default());
+    let (mut unused, mut room, mut former, mut overlapped) =
+        ([0; 8], [0; 8], Overlapped::default(), Overlapped::default());
     let receives = |request: *mut Overlapped, room: &mut [u8; 8]| {
         let (socket, mut flags) = (new_socket(), 0);
         // SAFETY: an address of IPv4.
