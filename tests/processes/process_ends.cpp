@@ -199,11 +199,47 @@ static void use_in_atexit()
     exit(1);
 }
 
+// A destructor that joins a thread, by its end and by an event, as that of a pool of threads does.
+struct Joins {
+    bool armed = false;
+    HANDLE stop = nullptr, stopped = nullptr, worker = nullptr;
+    ~Joins()
+    {
+        if (!armed)
+            return;
+        CHECK(SetEvent(stop) && WaitForSingleObject(stopped, INFINITE) == WAIT_OBJECT_0);
+        CHECK(WaitForSingleObject(worker, INFINITE) == WAIT_OBJECT_0);
+        // One that is made here, too.
+        const HANDLE another = CreateThread(nullptr, 0, [](PVOID) -> DWORD { Sleep(1); return 0; }, nullptr, 0, nullptr);
+        CHECK(another != nullptr && WaitForSingleObject(another, INFINITE) == WAIT_OBJECT_0);
+        _exit(Code);
+    }
+};
+
+static Joins joins;
+
+static void join_in_destructors()
+{
+    joins.stop = event();
+    joins.stopped = event();
+    const auto work = [](PVOID) -> DWORD {
+        CHECK(WaitForSingleObject(joins.stop, INFINITE) == WAIT_OBJECT_0);
+        Sleep(1); // until the other thread waits
+        CHECK(SetEvent(joins.stopped));
+        Sleep(1);
+        return 0;
+    };
+    joins.worker = CreateThread(nullptr, 0, work, nullptr, 0, nullptr);
+    CHECK(joins.worker != nullptr && WaitForSingleObject(event(), 1) == WAIT_TIMEOUT);
+    joins.armed = true;
+    exit(1);
+}
+
 static void exits()
 {
     for (const char* name : {"exit_while_busy", "return_while_busy", "exit_from_a_thread", "exit_in_a_timer", "exit_in_a_callback",
                              "exit_in_a_completion", "exit_in_an_apc", "exit_process", "quick_exit_while_busy", "use_in_destructors",
-                             "use_in_atexit"})
+                             "use_in_atexit", "join_in_destructors"})
         in_a_process(name);
 }
 
@@ -327,7 +363,7 @@ int main(int argc, char** argv)
         {"exit_in_a_timer", exit_in_a_timer}, {"exit_in_a_callback", exit_in_a_callback},
         {"exit_in_a_completion", exit_in_a_completion}, {"exit_in_an_apc", exit_in_an_apc}, {"exit_process", exit_process},
         {"quick_exit_while_busy", quick_exit_while_busy}, {"use_in_destructors", use_in_destructors},
-        {"use_in_atexit", use_in_atexit}, {"exec_while_busy", exec_while_busy}, {"after_exec", after_exec},
+        {"use_in_atexit", use_in_atexit}, {"join_in_destructors", join_in_destructors}, {"exec_while_busy", exec_while_busy}, {"after_exec", after_exec},
     };
     for (const Case& process : processes)
         if (argc == 2 && strcmp(argv[1], process.name) == 0) {

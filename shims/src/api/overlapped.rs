@@ -32,6 +32,14 @@ unsafe fn result_of_stranger(
     }
     // SAFETY: valid as the caller promises, and the program has set the event, which nobody changes.
     let event = unsafe { (*overlapped).event };
+    if event == RawHandle::NULL
+        && let Some(file) = File::from_handle(handle)
+        && file.own_signal().is_none()
+    {
+        // The file's requests set nothing. One of them may be completing just now.
+        // SAFETY: valid as the caller promises.
+        return unsafe { waited_result(&file, overlapped, millis, alertable) };
+    }
     let waited_for = if event == RawHandle::NULL { handle } else { event };
     match ndw_WaitForSingleObjectEx(waited_for, millis, alertable) {
         0 if status() == STATUS_PENDING => Ok(STATUS_SUCCESS),

@@ -12,9 +12,24 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// The timers of a queue, by their handles.
 #[derive(Default)]
-struct TimerQueue(Mutex<Vec<RawHandle>>);
+struct TimerQueue(Mutex<Timers>);
+
+#[derive(Default)]
+struct Timers {
+    /// By their handles.
+    list: Vec<RawHandle>,
+    /// The callbacks of deleted timers, of which some may still run.
+    leaving: Vec<Arc<Callbacks>>,
+}
+
+impl Timers {
+    fn delete(&mut self, timer: RawHandle, callbacks: &Arc<Callbacks>) {
+        self.list.retain(|other| *other != timer);
+        self.leaving.retain(|callbacks| !callbacks.is_idle());
+        self.leaving.push(callbacks.clone());
+    }
+}
 
 struct QueueTimer {
     queue: Arc<TimerQueue>,
@@ -43,9 +58,11 @@ impl QueueTimer {
 
 /// Ends the timer; see [`Callbacks::complete`].
 fn end(timer: RawHandle, completion: Completion) -> Result<(), u32> {
-    let object = callbacks::take::<QueueTimer>(timer)?;
+    let object = callbacks::get::<QueueTimer>(timer)?;
     object.ticker.cancel();
-    object.queue.0.lock().retain(|other| *other != timer);
+    // Before the handle is closed, so that who deletes the queue meanwhile finds one of the two.
+    object.queue.0.lock().delete(timer, &object.callbacks);
+    callbacks::take::<QueueTimer>(timer)?;
     object.callbacks.complete(completion)
 }
 
@@ -85,7 +102,7 @@ pub unsafe extern "C" fn ndw_CreateTimerQueueTimer(
         let object =
             Arc::new(QueueTimer { queue: queue.clone(), once, ticker: Ticker::new(tick), callbacks });
         let handle = callbacks::open(object.clone())?;
-        queue.0.lock().push(handle);
+        queue.0.lock().list.push(handle);
         // SAFETY: not NULL, hence writable, as this function asks. Before the timer runs: the callback may want to know it.
         unsafe { timer.write(handle) };
         object.set(due, period)
@@ -126,14 +143,15 @@ pub extern "C" fn ndw_DeleteTimerQueueEx(queue_handle: RawHandle, completion: Ra
     guard_bool(|| {
         let completion = Completion::of(completion)?;
         let queue = callbacks::take::<TimerQueue>(queue_handle)?;
-        let timers = std::mem::take(&mut *queue.0.lock());
+        let Timers { list, mut leaving } = std::mem::take(&mut *queue.0.lock());
+        for timer in list.into_iter().filter_map(|timer| callbacks::take::<QueueTimer>(timer).ok()) {
+            timer.ticker.cancel();
+            leaving.push(timer.callbacks.clone());
+        }
         // Completes when the callbacks of all timers have returned.
         let all = Arc::<Callbacks>::default();
-        let timers: Vec<_> =
-            timers.into_iter().filter_map(|timer| callbacks::take::<QueueTimer>(timer).ok()).collect();
-        timers.iter().for_each(|timer| _ = timer.ticker.cancel());
-        if timers.iter().any(|timer| timer.callbacks.complete(Completion::Nobody).is_err()) {
-            all.submit(move || timers.iter().for_each(|timer| timer.callbacks.wait()));
+        if leaving.iter().any(|callbacks| !callbacks.is_idle()) {
+            all.submit(move || leaving.iter().for_each(|callbacks| callbacks.wait()));
         }
         all.complete(completion)
     })

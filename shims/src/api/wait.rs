@@ -20,13 +20,15 @@ const WAIT_FAILED: u32 = u32::MAX;
 /// `MAXIMUM_WAIT_OBJECTS`.
 const MAXIMUM_WAIT_OBJECTS: usize = 64;
 
-/// The signal of the object in a wait for one object. Pseudo handles are allowed there: the process's, which is never signalled
-/// during the wait, and the thread's.
-fn signal(handle: RawHandle) -> Result<Arc<Signal>, u32> {
+/// The object of a wait for one, and its signal. Pseudo handles are allowed there: the process's, which is never signalled during
+/// the wait, and the thread's. The object is held during the wait: a timer whose last handle is closed meanwhile still goes off.
+fn waited_for(handle: RawHandle) -> Result<(Option<Object>, Arc<Signal>), u32> {
     if handle == RawHandle::INVALID {
-        return Ok(Signal::new(false, false));
+        return Ok((None, Signal::new(false, false)));
     }
-    resolve(handle).and_then(|object| object.signal()).ok_or(ERROR_INVALID_HANDLE)
+    let object = resolve(handle).ok_or(ERROR_INVALID_HANDLE)?;
+    let signal = object.signal().ok_or(ERROR_INVALID_HANDLE)?;
+    Ok((Some(object), signal))
 }
 
 /// Waits, and runs the asynchronous procedure calls that end the wait.
@@ -48,8 +50,10 @@ pub(super) fn wait(signals: &[Arc<Signal>], all: bool, millis: u32, alertable: i
 }
 
 fn wait_many(handles: &[RawHandle], all: bool, millis: u32, alertable: i32) -> Result<u32, u32> {
-    let signal = |&handle| get(handle).and_then(|object| object.signal());
-    let signals = handles.iter().map(signal).collect::<Option<Vec<_>>>().ok_or(ERROR_INVALID_HANDLE)?;
+    // Held during the wait, as that of a wait for one.
+    let objects = handles.iter().map(|&handle| get(handle)).collect::<Option<Vec<_>>>();
+    let objects = objects.ok_or(ERROR_INVALID_HANDLE)?;
+    let signals = objects.iter().map(Object::signal).collect::<Option<Vec<_>>>().ok_or(ERROR_INVALID_HANDLE)?;
     let repeated = |(at, signal)| signals[..at].iter().any(|earlier| Arc::ptr_eq(earlier, signal));
     if all && signals.iter().enumerate().any(repeated) {
         return Err(ERROR_INVALID_PARAMETER);
@@ -76,7 +80,10 @@ pub extern "C" fn ndw_WaitForSingleObject(handle: RawHandle, millis: u32) -> u32
 /// `WaitForSingleObjectEx`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_WaitForSingleObjectEx(handle: RawHandle, millis: u32, alertable: i32) -> u32 {
-    guard_wait(|| Ok(wait(&[signal(handle)?], false, millis, alertable)))
+    guard_wait(|| {
+        let (_held, signal) = waited_for(handle)?;
+        Ok(wait(&[signal], false, millis, alertable))
+    })
 }
 
 /// `WaitForMultipleObjects`.
@@ -122,13 +129,13 @@ pub unsafe extern "C" fn ndw_WaitForMultipleObjectsEx(
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_SignalObjectAndWait(
     object: RawHandle,
-    waited_for: RawHandle,
+    awaited: RawHandle,
     millis: u32,
     alertable: i32,
 ) -> u32 {
     guard_wait(|| {
         let object = get(object).ok_or(ERROR_INVALID_HANDLE)?;
-        let signal = signal(waited_for)?;
+        let (_held, signal) = waited_for(awaited)?;
         match object {
             Object::Event(event) => event.set(),
             Object::Semaphore(semaphore) => drop(semaphore.release(1).ok_or(ERROR_TOO_MANY_POSTS)?),

@@ -4,7 +4,7 @@
 pub(crate) use crate::futex::Deadline;
 
 use super::sync::AtomicU32;
-use super::threads::outside;
+use super::threads::{self, outside};
 use crate::cancellation::put_off;
 use crate::futex;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -51,15 +51,31 @@ pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option
     }
 }
 
+thread_local! {
+    /// 0 before it was asked for, and in a forked child.
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
 /// The kernel's id of the calling thread.
+#[inline]
 pub(crate) fn thread_id() -> u32 {
-    thread_local! {
-        static ID: Cell<u32> = const { Cell::new(0) };
+    match ID.get() {
+        0 => find_thread_id(),
+        id => id,
     }
-    if ID.get() == 0 {
-        ID.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);
-    }
-    ID.get()
+}
+
+#[cold]
+fn find_thread_id() -> u32 {
+    threads::install();
+    let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    ID.set(id);
+    id
+}
+
+/// The thread of a forked child has another id than the one that it is a copy of.
+pub(super) fn forget_thread_id() {
+    ID.set(0);
 }
 
 /// Whether the kernel has a thread of this process neither running nor ready to run.

@@ -4,6 +4,7 @@
 //! name threads that do not exist. So the threads of this library hold a gate while they work, and leave it while they sleep or
 //! run callbacks: a fork waits until all have left. State that a child must reset is in a [`ForkLock`].
 
+use super::sys;
 use std::any::Any;
 use std::cell::Cell;
 use std::io;
@@ -152,6 +153,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
+    sys::forget_thread_id();
     if let Ok(Some(mut forking)) = FORKING.try_with(Cell::take) {
         let former: Vec<_> = forking.locks.iter_mut().map(|lock| lock.begin_anew()).collect();
         drop(forking);
@@ -160,10 +162,32 @@ extern "C" fn in_child() {
 }
 
 /// Registers the handlers of forks.
-fn install() {
+pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the functions stay: this library is never unloaded.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::io::sys::thread_id;
+
+    #[test]
+    fn the_thread_of_a_forked_child_has_an_id_of_its_own() {
+        crate::alone::run("io::threads::tests::in_a_forked_child");
+    }
+
+    #[test]
+    #[ignore = "run by the test above: it forks"]
+    fn in_a_forked_child() {
+        let parent = thread_id();
+        let child = crate::alone::child(|| {
+            i32::from(thread_id() == parent || thread_id() != rustix::thread::gettid().as_raw_pid() as u32)
+        });
+        let mut status = 0;
+        // SAFETY: room for the status.
+        assert_eq!((unsafe { libc::waitpid(child, &mut status, 0) }, status), (child, 0));
+    }
 }

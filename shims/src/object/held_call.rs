@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-pub(super) struct HeldCall {
+pub(crate) struct HeldCall {
     begun: mpsc::Receiver<()>,
     end: mpsc::Sender<()>,
     ended: Arc<AtomicBool>,
@@ -13,7 +13,7 @@ pub(super) struct HeldCall {
 
 impl HeldCall {
     /// With the call itself.
-    pub(super) fn new() -> (HeldCall, impl Fn() + Send + Sync) {
+    pub(crate) fn new() -> (HeldCall, impl Fn() + Send + Sync) {
         let (begin, begun) = mpsc::channel();
         let (end, may_end) = mpsc::channel();
         let (ended, may_end) = (Arc::new(AtomicBool::new(false)), Mutex::new(may_end));
@@ -27,7 +27,7 @@ impl HeldCall {
     }
 
     /// Runs `cancel` while the call is being made, which ends once `cancel` sleeps. Fails if `cancel` returns before; returns its result.
-    pub(super) fn ends_before(self, cancel: impl FnOnce() -> bool + Send) -> bool {
+    pub(crate) fn ends_before(self, cancel: impl FnOnce() -> bool + Send) -> bool {
         self.begun.recv().unwrap();
         thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
@@ -48,14 +48,14 @@ impl HeldCall {
     }
 
     /// Runs `set` on two threads while the call is being made, which ends once both sleep.
-    pub(super) fn ends_before_two(self, set: impl Fn() + Sync) {
+    pub(crate) fn ends_before_two(self, set: impl Fn() + Sync) {
         self.begun.recv().unwrap();
         on_two_threads(set, || self.end.send(()).unwrap());
     }
 }
 
 /// Runs `body` on two threads, and `wake` once both sleep.
-pub(super) fn on_two_threads(body: impl Fn() + Sync, wake: impl FnOnce()) {
+pub(crate) fn on_two_threads(body: impl Fn() + Sync, wake: impl FnOnce()) {
     let (tell, told) = mpsc::channel();
     let body = &body;
     thread::scope(|scope| {

@@ -14,7 +14,7 @@ mod tls_indices;
 pub(crate) mod watch;
 
 #[cfg(test)]
-mod held_call;
+pub(crate) mod held_call;
 #[cfg(test)]
 mod model;
 

@@ -66,7 +66,15 @@ impl Timer {
         self.effect.signal.reset();
         *self.effect.routine.lock() =
             routine.map(|(apcs, routine)| Arc::new(Call { apcs, routine, is_queued: Mutex::default() }));
-        self.ticker.set(due, period)
+        let now = Instant::now();
+        if due.is_none_or(|due| due > now) {
+            return self.ticker.set(due, period);
+        }
+        // It goes off in this call.
+        let next = (!period.is_zero()).then(|| now + period);
+        let is_set = self.ticker.set(next, period);
+        self.effect.come();
+        is_set
     }
 
     /// Cancels the timer, and what it has queued. Its state stays as it is.

@@ -287,3 +287,46 @@ fn things_are_done_when_a_callback_returns() {
         assert_eq!(code(refused), ERROR_INVALID_HANDLE);
     }
 }
+
+#[test]
+fn a_cleanup_group_waits_for_io_that_has_started_unless_it_cancels() {
+    unsafe extern "C" fn note_io(
+        _: *mut Instance,
+        context: *mut c_void,
+        _: *mut crate::io::Overlapped,
+        _: u32,
+        _: usize,
+        _: RawHandle,
+    ) {
+        // SAFETY: the test gives it the context of its `Calls`, which outlives the object.
+        unsafe { Calls::note(context, 1) };
+    }
+    for cancel in [0, 1] {
+        let (calls, group) = (Calls::new(false), ndw_CreateThreadpoolCleanupGroup());
+        let environment = environment(RawHandle::NULL, group);
+        let file = crate::io::File::new().unwrap();
+        let handle = crate::object::open(crate::object::Object::File(file)).unwrap();
+        // SAFETY: the calls outlive the object, and the callback takes them.
+        let io = unsafe {
+            ndw_CreateThreadpoolIo(handle, Some(note_io), calls.context(), In::from(&environment))
+        };
+        ndw_StartThreadpoolIo(io);
+        std::thread::scope(|scope| {
+            let (number, numbered) = std::sync::mpsc::channel();
+            let closes = scope.spawn(move || {
+                number.send(thread_id()).unwrap();
+                // SAFETY: the function of the environment takes this.
+                unsafe { ndw_CloseThreadpoolCleanupGroupMembers(group, cancel, 9 as *mut c_void) };
+            });
+            let number = numbered.recv().unwrap();
+            if cancel == 0 {
+                until_asleep(number);
+                assert!(!closes.is_finished());
+                ndw_CancelThreadpoolIo(io);
+            }
+        });
+        assert_eq!(cancelled(&calls), cancel as usize);
+        ndw_CloseThreadpoolCleanupGroup(group);
+        close(handle);
+    }
+}

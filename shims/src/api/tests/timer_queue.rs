@@ -59,6 +59,43 @@ fn a_timer_of_a_queue_can_be_set_anew_until_it_is_deleted() {
 }
 
 #[test]
+fn deleting_a_queue_waits_for_a_timer_that_deletes_itself() {
+    struct Itself(Calls, std::sync::mpsc::Receiver<RawHandle>);
+    unsafe extern "C" fn delete_itself(context: *mut c_void, _: u8) {
+        // SAFETY: the test's own, which outlives the queue. Only one callback runs.
+        let Itself(calls, timer) = unsafe { &*context.cast::<Itself>() };
+        let deleted = ndw_DeleteTimerQueueTimer(DEFAULT, timer.recv().unwrap(), RawHandle::NULL);
+        assert_eq!(code(deleted), ERROR_IO_PENDING);
+        // SAFETY: as above.
+        unsafe { Calls::note(calls.context(), 1) };
+        calls.log.lock().unwrap().push(2);
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let (itself, queue) = (Itself(Calls::new(true), told), ndw_CreateTimerQueue());
+    let (mut timer, context) = (RawHandle::NULL, std::ptr::from_ref(&itself).cast_mut().cast());
+    // SAFETY: what it gets outlives the queue, which waits for it.
+    let created =
+        unsafe { ndw_CreateTimerQueueTimer(&mut timer, queue, Some(delete_itself), context, 0, 0, 0) };
+    assert_eq!(created, 1);
+    tell.send(timer).unwrap();
+    assert_eq!(wait(itself.0.called, LONG), 0);
+    std::thread::scope(|scope| {
+        let (number, numbered) = std::sync::mpsc::channel();
+        let deletes = scope.spawn(move || {
+            number.send(thread_id()).unwrap();
+            code(ndw_DeleteTimerQueueEx(queue, BLOCKING))
+        });
+        let number = numbered.recv().unwrap();
+        while !deletes.is_finished() && !crate::io::sys::is_asleep(number) {
+            std::thread::yield_now();
+        }
+        ndw_SetEvent(itself.0.go_on);
+        assert_eq!(deletes.join().unwrap(), 0);
+    });
+    assert_eq!(itself.0.log(), [1, 2]);
+}
+
+#[test]
 fn deleting_tells_when_the_last_callback_has_ended() {
     let (calls, ended) = (Calls::new(true), event(0, 0));
     let timer = create(DEFAULT, &calls, 0, 0, 0).unwrap();

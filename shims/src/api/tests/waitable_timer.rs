@@ -40,11 +40,32 @@ fn a_timer_goes_off_no_earlier_than_it_is_due() {
         // It has used the one wait up.
         assert_eq!(wait(timer, 0), WAIT_TIMEOUT);
     }
-    // Times that have passed are due at once: now, then, and in 1601.
-    for due in [-1, now() - HOUR, 0] {
-        assert_eq!((set(timer, due, 0), wait(timer, LONG)), (0, 0));
+    assert_eq!((set(timer, -1, 0), wait(timer, LONG)), (0, 0));
+    // Times that have passed are due in the call: then, and in 1601.
+    for due in [now() - HOUR, 0] {
+        assert_eq!((set(timer, due, 0), wait(timer, 0), wait(timer, 0)), (0, 0, WAIT_TIMEOUT));
     }
+    // And every period from then on.
+    assert_eq!((set(timer, 0, 1), wait(timer, 0), wait(timer, LONG)), (0, 0, 0));
     close(timer);
+}
+
+#[test]
+fn a_timer_goes_off_for_who_waits_though_its_last_handle_is_closed() {
+    for all in [None, Some(false), Some(true)] {
+        let timer = timer(true);
+        std::thread::scope(|scope| {
+            let (number, numbered) = std::sync::mpsc::channel();
+            let waits = scope.spawn(move || {
+                number.send(thread_id()).unwrap();
+                all.map_or_else(|| wait(timer, LONG), |all| wait_many(&[timer], all, LONG))
+            });
+            until_asleep(numbered.recv().unwrap());
+            assert_eq!(set(timer, -20 * MILLISECOND, 0), 0);
+            close(timer);
+            assert_eq!(waits.join().unwrap(), 0);
+        });
+    }
 }
 
 #[test]

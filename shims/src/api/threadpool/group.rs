@@ -14,7 +14,7 @@ pub extern "C" fn ndw_CreateThreadpoolCleanupGroup() -> RawHandle {
     guard_handle(|| callbacks::open(Arc::<Group>::default()))
 }
 
-/// `CloseThreadpoolCleanupGroupMembers`: closes all members, and waits for their callbacks. With `cancel` callbacks that have not
+/// `CloseThreadpoolCleanupGroupMembers`: closes all members, and waits for their callbacks, those of I/O that has started included. With `cancel` callbacks that have not
 /// started are dropped, and the environment's cleanup function is called for each member that the program has not released: it has
 /// not closed the object, or the callback without one has not begun.
 ///
@@ -28,15 +28,17 @@ pub unsafe extern "C" fn ndw_CloseThreadpoolCleanupGroupMembers(
 ) {
     with::<Group>(group, |group| {
         let members = std::mem::take(&mut *group.0.lock());
-        for (_, member) in &members {
-            let base = member.base();
-            base.leaving.store(true, Ordering::SeqCst);
-            member.stop();
-            if cancel != 0 {
-                base.callbacks.cancel();
+        members.iter().for_each(|(_, member)| member.base().leaving.store(true, Ordering::SeqCst));
+        // Twice: a callback that ran meanwhile may have set its object once more.
+        for _ in 0..2 {
+            for (_, member) in &members {
+                member.finish(cancel != 0);
+                if cancel != 0 {
+                    member.base().callbacks.cancel();
+                }
             }
+            members.iter().for_each(|(_, member)| member.base().callbacks.wait());
         }
-        members.iter().for_each(|(_, member)| member.base().callbacks.wait());
         // Only now, as a callback may have closed a member, and freed its context.
         for (handle, member) in members.iter().filter(|(_, member)| member.base().release()) {
             callbacks::close_if(*handle, Arc::as_ptr(member).cast());

@@ -1,6 +1,6 @@
 //! I/O completion objects of thread pools.
 
-use super::{Base, Environment, Instance, Member, close, create, with_member};
+use super::{Base, Environment, Instance, Member, close, create, with, with_member};
 use crate::arguments::In;
 use crate::error::*;
 use crate::io::queue::Packet;
@@ -33,6 +33,10 @@ struct Counts {
     started: usize,
     /// Those whose callback was cancelled before their packet came.
     skipped: usize,
+    /// Those whose packet has come, and whose callback is being queued.
+    arriving: usize,
+    /// No callback comes of any packet.
+    closed: bool,
 }
 
 impl Operations {
@@ -48,26 +52,29 @@ impl Operations {
             counts.skipped = counts.skipped.saturating_sub(1);
             return;
         }
-        drop(counts);
-        self.end();
+        counts.started -= 1;
+        self.none_is_left.notify_all();
     }
 
-    /// One is over: its callback is queued, or it has not begun.
-    fn end(&self) {
-        let mut counts = self.counts.lock();
-        // Not every program says what it starts.
-        counts.started = counts.started.saturating_sub(1);
-        if counts.started == 0 {
-            self.none_is_left.notify_all();
+    /// A packet has come: `submit` queues its callback, unless that was cancelled. Which request it is of does not matter:
+    /// `StartThreadpoolIo` names none. Who cancels finds it before or behind, and who waits does so until it is queued.
+    fn arrive(&self, submit: impl FnOnce()) {
+        {
+            let mut counts = self.counts.lock();
+            if counts.closed {
+                return;
+            }
+            if counts.skipped != 0 {
+                counts.skipped -= 1;
+                return;
+            }
+            // Not every program says what it starts.
+            counts.started = counts.started.saturating_sub(1);
+            counts.arriving += 1;
         }
-    }
-
-    /// Whether the packet that has come is to be skipped. Which request it is of does not matter: `StartThreadpoolIo` names none.
-    fn skips(&self) -> bool {
-        let mut counts = self.counts.lock();
-        let skips = counts.skipped != 0;
-        counts.skipped -= usize::from(skips);
-        skips
+        submit();
+        self.counts.lock().arriving -= 1;
+        self.none_is_left.notify_all();
     }
 
     /// No callback comes of those that have started.
@@ -77,11 +84,20 @@ impl Operations {
         self.none_is_left.notify_all();
     }
 
-    /// Waits until all have ended.
+    /// Waits until all have ended: their callbacks are queued.
     fn wait(&self) {
         let _idle = Idle::enter();
         let mut counts = self.counts.lock();
-        while counts.started != 0 {
+        while counts.started + counts.arriving != 0 {
+            self.none_is_left.wait(&mut counts);
+        }
+    }
+
+    /// No more callbacks are queued when this returns.
+    fn close(&self) {
+        let mut counts = self.counts.lock();
+        counts.closed = true;
+        while counts.arriving != 0 {
             self.none_is_left.wait(&mut counts);
         }
     }
@@ -94,6 +110,15 @@ impl Member for PoolIo {
 
     fn stop(&self) {
         pool::unbind(self.key);
+        self.operations.close();
+    }
+
+    fn finish(&self, cancel: bool) {
+        if cancel {
+            self.operations.cancel();
+        }
+        self.operations.wait();
+        self.stop();
     }
 }
 
@@ -114,17 +139,13 @@ pub unsafe extern "C" fn ndw_CreateThreadpoolIo(
         let operations = Arc::<Operations>::default();
         let of_packets = operations.clone();
         let receive = move |packet: Packet| {
-            if of_packets.skips() {
-                return;
-            }
             let error = if packet.status < 0 { nt_to_win32(packet.status) } else { ERROR_SUCCESS };
-            caller.submit(move |instance, context, io| {
+            let call = move |instance: *mut Instance, context: *mut c_void, io: RawHandle| {
                 let overlapped = with_exposed_provenance_mut(packet.overlapped);
                 // SAFETY: the program's callback, of this type, with the context that it gave for it and its own OVERLAPPED.
                 unsafe { callback(instance, context, overlapped, error, packet.bytes as usize, io) };
-            });
-            // The callback counts by now.
-            of_packets.end();
+            };
+            of_packets.arrive(|| caller.submit(call));
         };
         let key = pool::key_of(Arc::new(receive));
         let queue = pool::queue().map_err(|_| ERROR_NO_SYSTEM_RESOURCES)?;
@@ -139,13 +160,13 @@ pub unsafe extern "C" fn ndw_CreateThreadpoolIo(
 /// `StartThreadpoolIo`: a request is about to begin. Only `WaitForThreadpoolIoCallbacks` wants to know.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_StartThreadpoolIo(io: RawHandle) {
-    with_member::<PoolIo>(io, |io| io.operations.start());
+    with::<PoolIo>(io, |io| io.operations.start());
 }
 
 /// `CancelThreadpoolIo`: the request has not begun, or there will be no packet.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_CancelThreadpoolIo(io: RawHandle) {
-    with_member::<PoolIo>(io, |io| io.operations.take_back());
+    with::<PoolIo>(io, |io| io.operations.take_back());
 }
 
 /// `WaitForThreadpoolIoCallbacks`: waits until all requests that were started have had their callback. With `cancel`, those whose
@@ -173,4 +194,45 @@ pub(crate) fn packets_to_skip(io: RawHandle) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_CloseThreadpoolIo(io: RawHandle) {
     close::<PoolIo>(io);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::held_call::HeldCall;
+    use std::thread;
+
+    /// Who cancels may free what the callback uses: it is queued by then, where the next step finds it, or never will be.
+    #[test]
+    fn cancelling_and_closing_wait_for_a_callback_that_is_being_queued() {
+        let waits: [fn(&Operations); 2] = [
+            |operations| {
+                operations.cancel();
+                operations.wait();
+            },
+            Operations::close,
+        ];
+        for ends in waits {
+            let (held, queue) = HeldCall::new();
+            let operations = Operations::default();
+            operations.start();
+            thread::scope(|scope| {
+                scope.spawn(|| operations.arrive(queue));
+                held.ends_before(|| {
+                    ends(&operations);
+                    true
+                });
+            });
+            // It was neither cancelled nor left behind.
+            let counts = operations.counts.lock();
+            assert_eq!((counts.started, counts.skipped, counts.arriving), (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn no_callback_comes_of_a_packet_after_the_close() {
+        let operations = Operations::default();
+        operations.close();
+        operations.arrive(|| panic!("it is closed"));
+    }
 }

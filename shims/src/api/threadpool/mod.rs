@@ -126,6 +126,10 @@ trait Member: Send + Sync {
     fn base(&self) -> &Base;
     /// Stops the source of callbacks.
     fn stop(&self) {}
+    /// The same when its group closes it, which waits for what has begun, or cancels it.
+    fn finish(&self, _cancel: bool) {
+        self.stop();
+    }
 }
 
 #[derive(Default)]

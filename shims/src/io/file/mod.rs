@@ -208,7 +208,7 @@ impl File {
     }
 
     /// The signal of requests without an event.
-    pub(super) fn own_signal(&self) -> Option<&Arc<Signal>> {
+    pub(crate) fn own_signal(&self) -> Option<&Arc<Signal>> {
         (self.modes.load(Ordering::Relaxed) & SKIP_SET_EVENT == 0).then_some(&self.signal)
     }
 

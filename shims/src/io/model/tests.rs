@@ -458,6 +458,27 @@ fn a_watch_is_called_once_or_taken_back() {
 }
 
 #[test]
+fn a_watch_is_called_once_though_the_pollers_of_its_signal_change() {
+    check(|| {
+        let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
+        let watch = {
+            let calls = calls.clone();
+            signal.watch(move || {
+                calls.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        assert!(watch.is_some());
+        let setter = {
+            let signal = signal.clone();
+            spawn(move || signal.set())
+        };
+        signal.attach(&Poller::new().unwrap());
+        join([setter]);
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
 fn who_watches_a_signal_that_is_being_set_is_told_once() {
     check(|| {
         let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));

@@ -116,11 +116,19 @@ impl Waiter {
         })
     }
 
+    /// For who has satisfied the wait, or may have.
     fn wake(&self) {
         match &self.notify {
             Notify::Thread(parker) => parker.wake(),
-            Notify::Call(call) if self.handed().is_some() => call(),
-            Notify::Call(_) => {}
+            Notify::Call(call) => call(),
+        }
+    }
+
+    /// Has a thread see which pollers its wait is about now. A call is made by who sets the signal alone.
+    fn plan_again(&self) {
+        if let Notify::Thread(parker) = &self.notify {
+            self.replan.store(true, Ordering::Release);
+            parker.wake();
         }
     }
 }
@@ -322,8 +330,7 @@ impl Signal {
         if !state.waiters.is_empty() {
             let waiters: Vec<_> = state.waiters.iter().map(|(waiter, _)| waiter.clone()).collect();
             drop(state);
-            waiters.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
-            wake_all(waiters);
+            waiters.iter().for_each(|waiter| waiter.plan_again());
         }
     }
 
@@ -340,8 +347,7 @@ impl Signal {
             }
             state.waiters.iter().map(|(waiter, _)| waiter.clone()).collect()
         };
-        waiters.iter().for_each(|waiter| waiter.replan.store(true, Ordering::Release));
-        wake_all(waiters);
+        waiters.iter().for_each(|waiter| waiter.plan_again());
     }
 
     /// Undoes one [`Signal::attach`].

@@ -75,8 +75,11 @@ fn wait_with(
         pollers(signals).iter().for_each(|poller| poller.poll());
         return look().map_or(Outcome::TimedOut, Outcome::Taken);
     }
-    let enlisted = Enlisted::new(signals, all);
-    enlisted.wait(deadline, apcs, || taken(&enlisted.waiter))
+    // One parker for the whole wait: while thread-locals are being destroyed, each look at the thread's gives another one.
+    Parker::with(|parker| {
+        let enlisted = Enlisted::new(parker, signals, all);
+        enlisted.wait(deadline, apcs, || taken(&enlisted.waiter))
+    })
 }
 
 /// The different pollers behind `signals`.
@@ -94,20 +97,21 @@ fn pollers(signals: &[Arc<Signal>]) -> Vec<Arc<Poller>> {
 
 /// A waiter in the lists of its signals, until dropped.
 struct Enlisted<'a> {
+    parker: &'a Arc<Parker>,
     waiter: Arc<Waiter>,
     signals: &'a [Arc<Signal>],
 }
 
 impl<'a> Enlisted<'a> {
-    fn new(signals: &'a [Arc<Signal>], all: bool) -> Enlisted<'a> {
-        let waiter = Waiter::new(Notify::Thread(Parker::current()), all);
+    fn new(parker: &'a Arc<Parker>, signals: &'a [Arc<Signal>], all: bool) -> Enlisted<'a> {
+        let waiter = Waiter::new(Notify::Thread(parker.clone()), all);
         for (index, signal) in signals.iter().enumerate() {
             signal.enlist(&waiter, index as u32);
             if waiter.handed().is_some() {
                 break;
             }
         }
-        Enlisted { waiter, signals }
+        Enlisted { parker, waiter, signals }
     }
 
     fn wait(
@@ -123,7 +127,7 @@ impl<'a> Enlisted<'a> {
                 None if apcs.is_some_and(Apcs::any) => Some(Some(Outcome::Apc)),
                 None => self.waiter.replan.swap(false, Ordering::AcqRel).then_some(None),
             };
-            let ended = match wait_on(&pollers(self.signals), deadline, &mut step) {
+            let ended = match wait_on(self.parker, &pollers(self.signals), deadline, &mut step) {
                 Some(Some(Outcome::Taken(taken))) => return Outcome::Taken(taken),
                 Some(None) => continue,
                 Some(Some(ended)) => ended,
@@ -147,24 +151,26 @@ impl Drop for Enlisted<'_> {
     }
 }
 
-/// Waits for `done`, serving `pollers`.
-fn wait_on<R>(pollers: &[Arc<Poller>], deadline: Deadline, done: &mut dyn FnMut() -> Option<R>) -> Option<R> {
+/// Waits for `done`, serving `pollers`. Who changes what it looks at wakes `parker`, the thread's.
+fn wait_on<R>(
+    parker: &Arc<Parker>,
+    pollers: &[Arc<Poller>],
+    deadline: Deadline,
+    done: &mut dyn FnMut() -> Option<R>,
+) -> Option<R> {
     match pollers {
-        [poller] => Parker::with(|parker| poller.wait(parker, deadline, done)),
-        [] => {
-            let parker = Parker::current();
-            loop {
-                let answer = done();
-                if answer.is_some() || deadline.passed() {
-                    return answer;
-                }
-                parker.park(deadline);
+        [poller] => poller.wait(parker, deadline, done),
+        [] => loop {
+            let answer = done();
+            if answer.is_some() || deadline.passed() {
+                return answer;
             }
-        }
+            parker.park(deadline);
+        },
         several => match EventFd::new() {
-            Ok(kick) => wait_on_several(several, &Arc::new(kick), deadline, done),
+            Ok(kick) => wait_on_several(parker, several, &Arc::new(kick), deadline, done),
             // Out of descriptors: serve one poller; the background thread serves the others.
-            Err(_) => Parker::with(|parker| several[0].wait(parker, deadline, done)),
+            Err(_) => several[0].wait(parker, deadline, done),
         },
     }
 }
@@ -189,6 +195,7 @@ impl Drop for Watched<'_> {
 ///
 /// By `poll(2)`, as the kernel limits how often epoll sets may be in one another.
 fn wait_on_several<R>(
+    parker: &Parker,
     pollers: &[Arc<Poller>],
     kick: &Arc<EventFd>,
     deadline: Deadline,
@@ -196,21 +203,19 @@ fn wait_on_several<R>(
 ) -> Option<R> {
     let _watched: Vec<_> = pollers.iter().map(Watched::new).collect();
     let fds: Vec<_> = pollers.iter().map(|poller| poller.fd()).chain([kick.fd()]).collect();
-    Parker::with(|parker| {
-        parker.look_now();
-        loop {
-            let answer = done();
-            if answer.is_some() || deadline.passed() {
-                return answer;
-            }
-            let mut ready = Vec::new();
-            parker.park_in_epoll(kick, || ready = sleep_on(&fds, deadline));
-            for at in ready {
-                match pollers.get(at) {
-                    Some(poller) => poller.poll(),
-                    None => kick.clear(),
-                }
+    parker.look_now();
+    loop {
+        let answer = done();
+        if answer.is_some() || deadline.passed() {
+            return answer;
+        }
+        let mut ready = Vec::new();
+        parker.park_in_epoll(kick, || ready = sleep_on(&fds, deadline));
+        for at in ready {
+            match pollers.get(at) {
+                Some(poller) => poller.poll(),
+                None => kick.clear(),
             }
         }
-    })
+    }
 }

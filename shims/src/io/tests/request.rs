@@ -336,6 +336,33 @@ fn results_in_the_win32_form() {
     assert_eq!(last_error(), ERROR_INVALID_PARAMETER);
 }
 
+/// The number of bytes is in the place of the file then, and the status still says that it is pending.
+#[test]
+fn a_request_that_is_just_completing_is_waited_for() {
+    let file = File::new().unwrap();
+    let handle = file.handle();
+    file.add_notification_modes(crate::io::SKIP_SET_EVENT);
+    let mut ov = overlapped(RawHandle::NULL);
+    ov.internal = (STATUS_PENDING as usize).into();
+    ov.internal_high = 7.into();
+    let ov = &ov;
+    std::thread::scope(|scope| {
+        let (number, numbered) = std::sync::mpsc::channel();
+        let waits = scope.spawn(move || {
+            number.send(crate::io::sys::thread_id()).unwrap();
+            let mut bytes = 0;
+            // SAFETY: the OVERLAPPED lives until the end of the test.
+            (unsafe { ndw_GetOverlappedResultEx(handle, &**ov, &mut bytes, 20_000, 0) }, bytes)
+        });
+        let number = numbered.recv().unwrap();
+        until(|| crate::io::sys::is_asleep(number));
+        ov.internal.store(STATUS_SUCCESS as usize, Ordering::Release);
+        crate::io::wake(&raw const **ov);
+        assert_eq!(waits.join().unwrap(), (1, 7));
+    });
+    close(handle);
+}
+
 #[test]
 fn a_result_of_success_leaves_the_last_error_alone() {
     let file = File::new().unwrap();
