@@ -4,12 +4,12 @@
 pub(crate) use crate::futex::Deadline;
 
 use super::sync::AtomicU32;
-use super::threads::{self, outside};
+use super::threads::outside;
+pub(crate) use super::threads::thread_id;
 use crate::cancellation::put_off;
 use crate::futex;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
-use std::cell::Cell;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -49,33 +49,6 @@ pub(crate) fn spin_until<R>(how_long: Duration, mut look: impl FnMut() -> Option
             return None;
         }
     }
-}
-
-thread_local! {
-    /// 0 before it was asked for, and in a forked child.
-    static ID: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The kernel's id of the calling thread.
-#[inline]
-pub(crate) fn thread_id() -> u32 {
-    match ID.get() {
-        0 => find_thread_id(),
-        id => id,
-    }
-}
-
-#[cold]
-fn find_thread_id() -> u32 {
-    threads::install();
-    let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    ID.set(id);
-    id
-}
-
-/// The thread of a forked child has another id than the one that it is a copy of.
-pub(super) fn forget_thread_id() {
-    ID.set(0);
 }
 
 /// Whether the kernel has a thread of this process neither running nor ready to run.

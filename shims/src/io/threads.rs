@@ -4,7 +4,6 @@
 //! name threads that do not exist. So the threads of this library hold a gate while they work, and leave it while they sleep or
 //! run callbacks: a fork waits until all have left. State that a child must reset is in a [`ForkLock`].
 
-use super::sys;
 use std::any::Any;
 use std::cell::Cell;
 use std::io;
@@ -24,6 +23,25 @@ thread_local! {
     static INSIDE: Cell<Option<RwLockReadGuard<'static, ()>>> = const { Cell::new(None) };
     /// The locks that a thread holds while it forks.
     static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
+    /// The kernel's id of the thread; 0 before it was asked for, and in a forked child, whose thread has another one.
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The kernel's id of the calling thread.
+#[inline]
+pub(crate) fn thread_id() -> u32 {
+    match ID.get() {
+        0 => find_thread_id(),
+        id => id,
+    }
+}
+
+#[cold]
+fn find_thread_id() -> u32 {
+    install();
+    let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    ID.set(id);
+    id
 }
 
 /// Starts a thread of this library, with the program's signals blocked.
@@ -153,7 +171,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    sys::forget_thread_id();
+    ID.set(0);
     if let Ok(Some(mut forking)) = FORKING.try_with(Cell::take) {
         let former: Vec<_> = forking.locks.iter_mut().map(|lock| lock.begin_anew()).collect();
         drop(forking);
@@ -162,7 +180,7 @@ extern "C" fn in_child() {
 }
 
 /// Registers the handlers of forks.
-pub(super) fn install() {
+fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the functions stay: this library is never unloaded.
@@ -172,7 +190,7 @@ pub(super) fn install() {
 
 #[cfg(test)]
 mod tests {
-    use crate::io::sys::thread_id;
+    use super::thread_id;
 
     #[test]
     fn the_thread_of_a_forked_child_has_an_id_of_its_own() {
