@@ -1,5 +1,6 @@
 //! The Rust API beyond the C interfaces: memory that registers itself, requests that own their memory, results as futures.
 
+pub mod abandoned;
 pub mod catalogue;
 pub mod connection;
 pub mod dispatcher;

@@ -7,6 +7,7 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::queue_pair::QueuePair;
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::memory::memory_region::MemoryRegion;
+use crate::rust_api::abandoned;
 use crate::rust_api::waiting::{self, is_wanted};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RegionFlags};
@@ -22,8 +23,8 @@ use win32::io::{self, CancelScope, File, Overlapped, result};
 
 /// A pending overlapped request, with its `OVERLAPPED`.
 ///
-/// It is a future; [`wait`](Self::wait) blocks instead. Dropping it does not cancel the request, whose `OVERLAPPED` then
-/// leaks.
+/// It is a future; [`wait`](Self::wait) blocks instead. Dropping it does not cancel the request, whose `OVERLAPPED` is
+/// freed when it has completed.
 ///
 /// ```
 #[doc = include_str!("device.txt")]
@@ -144,7 +145,10 @@ impl Drop for Operation {
         if self.cancels && self.status() == Status::PENDING {
             self.file.cancel(CancelScope::Overlapped(self.ov.as_ptr()));
         }
-        if self.status() != Status::PENDING {
+        if self.status() == Status::PENDING {
+            // SAFETY: it was a box, a request was begun on it, and this was its only user.
+            unsafe { abandoned::free_when_complete(self.ov) };
+        } else {
             // SAFETY: it was a box, and the request has completed.
             drop(unsafe { Box::from_raw(self.ov.as_ptr()) });
         }

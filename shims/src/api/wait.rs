@@ -53,7 +53,8 @@ fn wait_many(handles: &[RawHandle], all: bool, millis: u32, alertable: i32) -> R
     // Held during the wait, as that of a wait for one.
     let objects = handles.iter().map(|&handle| get(handle)).collect::<Option<Vec<_>>>();
     let objects = objects.ok_or(ERROR_INVALID_HANDLE)?;
-    let signals = objects.iter().map(Object::signal).collect::<Option<Vec<_>>>().ok_or(ERROR_INVALID_HANDLE)?;
+    let signals =
+        objects.iter().map(Object::signal).collect::<Option<Vec<_>>>().ok_or(ERROR_INVALID_HANDLE)?;
     let repeated = |(at, signal)| signals[..at].iter().any(|earlier| Arc::ptr_eq(earlier, signal));
     if all && signals.iter().enumerate().any(repeated) {
         return Err(ERROR_INVALID_PARAMETER);

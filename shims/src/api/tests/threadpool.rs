@@ -307,9 +307,8 @@ fn a_cleanup_group_waits_for_io_that_has_started_unless_it_cancels() {
         let file = crate::io::File::new().unwrap();
         let handle = crate::object::open(crate::object::Object::File(file)).unwrap();
         // SAFETY: the calls outlive the object, and the callback takes them.
-        let io = unsafe {
-            ndw_CreateThreadpoolIo(handle, Some(note_io), calls.context(), In::from(&environment))
-        };
+        let io =
+            unsafe { ndw_CreateThreadpoolIo(handle, Some(note_io), calls.context(), In::from(&environment)) };
         ndw_StartThreadpoolIo(io);
         std::thread::scope(|scope| {
             let (number, numbered) = std::sync::mpsc::channel();
