@@ -4,7 +4,7 @@
 declare -A PACKAGES=(
     [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
     [samples]="clang g++-mingw-w64-x86-64"
-    [test]="cmake dpkg-dev gdb libasio-dev libclang-dev lintian meson procps python3 python3-yaml shellcheck tshark
+    [test]="cmake dpkg-dev gdb iproute2 libasio-dev libclang-dev lintian meson procps python3 python3-yaml shellcheck tshark
         valgrind"
     [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils zstd gcc make util-linux procps iproute2 rdma-core
         ibverbs-providers ibverbs-utils rdmacm-utils perftest libfabric-bin"
