@@ -11,12 +11,28 @@ declare -A PACKAGES=(
     [bench]="python3 libfabric-dev pkg-config"
 )
 
+# is_installed PACKAGE: where dpkg does not know, what the package is for tells.
+is_installed() {
+    if have dpkg-query; then
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+        return
+    fi
+    case $1 in
+        libibverbs-dev | librdmacm-dev | libfabric-dev) pkg-config --exists "${1%-dev}" 2>/dev/null ;;
+        libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
+        g++-mingw-w64-x86-64) have x86_64-w64-mingw32-g++ ;;
+        iproute2) have ip ;;
+        procps) have pgrep ;;
+        *) have "$1" ;;
+    esac
+}
+
 # missing_packages PURPOSE...: prints the packages that are not installed.
 missing_packages() {
     local purpose package
     for purpose in "$@"; do
         for package in ${PACKAGES[$purpose]}; do
-            [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+            is_installed "$package" || echo "$package"
         done
     done | sort -u
 }
