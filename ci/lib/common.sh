@@ -14,6 +14,10 @@ die() { # die STATUS MESSAGE...
     exit "$status"
 }
 
+# RUSTFLAGS, pkg-config and cargo's runners part their words at blanks.
+[[ $REPO${CARGO_TARGET_DIR:-} != *[[:space:]]* ]] ||
+    die 2 "the paths of the checkout and of CARGO_TARGET_DIR must have no blanks: ${CARGO_TARGET_DIR:+$CARGO_TARGET_DIR, }$REPO"
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # Ubuntu's newer compilers have their version in their names: the newest is taken, if the plain one is missing or older.

@@ -25,13 +25,14 @@ machine_limit() {
 }
 
 # device_machine DEVICE PROCESSORS FOLDER PROGRAM...: the programs one after the other in one machine, with their logs in FOLDER. What it
-# says comes out in one piece.
+# says comes out in one piece. The machine is a virtual one unless NDCOMPAT_LAB says otherwise: the programs change addresses, routes,
+# limits and files.
 device_machine() {
     local device=$1 processors=$2 folder=$3 limit
     shift 3
     mkdir -p "$folder"
     limit=$(machine_limit "$@")
-    NDCOMPAT_SHOWN=$folder ci/lab run --device "$device" --smp "$processors" --timeout "$limit" \
+    NDCOMPAT_LAB=${NDCOMPAT_LAB:-vm} NDCOMPAT_SHOWN=$folder ci/lab run --device "$device" --smp "$processors" --timeout "$limit" \
         -- ci/lib/device-programs "$@" >"$folder/machine.log" 2>&1
 }
 

@@ -30,22 +30,44 @@ load_drivers() {
     have rdma || die 2 "no rdma: run ci/setup lab"
 }
 
+# lock_host: one lab at a time, as names and addresses are fixed. Until this script ends.
+lock_host() {
+    exec 8>/run/ndcompat-lab.lock
+    flock -n 8 && return
+    say "waiting for another ci/lab on this machine"
+    flock 8
+}
+
 # leave_on_host: makes the devices, prints what tells of them, and leaves them.
 leave_on_host() {
     load_drivers
+    lock_host
     remove_devices
-    make_devices "$DEVICE" "$HOSTS" || die 125 "the host's $DEVICE device did not come up; see dmesg"
+    make_devices "$DEVICE" "$HOSTS" || {
+        remove_devices
+        die 125 "the host's $DEVICE device did not come up; see dmesg"
+    }
     env | grep -E '^NDCOMPAT_(DEVICE|ADDR|ADDR6|NETDEV|RDMADEV)(_RXE|_SIW)?=' | sort
+}
+
+# remove_from_host: what leave_on_host has left.
+remove_from_host() {
+    ((EUID == 0)) || die 2 "not root"
+    . "$CI_LIB/guest/devices"
+    lock_host
+    remove_devices
 }
 
 # run_on_host COMMAND...: exits with its status.
 run_on_host() {
-    local child='' status=0
+    local child='' status=0 netdev
     load_drivers
     ulimit -l unlimited
-    exec 8>/run/ndcompat-lab.lock
-    flock 8 # one lab at a time: the addresses are fixed
-    trap 'kill "$child" 2>/dev/null; remove_devices' EXIT
+    lock_host
+    for netdev in ndrxe ndsiw; do
+        [[ ! -e /sys/class/net/$netdev ]] || die 2 "there is a device on $netdev already: use it without ci/lab run, or remove it by ci/lab down"
+    done
+    trap 'kill "$child" 2>/dev/null || true; remove_devices' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     make_devices "$DEVICE" 1 || die 125 "the host's $DEVICE device did not come up; see dmesg"

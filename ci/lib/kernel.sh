@@ -52,7 +52,8 @@ explain_kernel() {
 # download_package PACKAGE FOLDER: sets DEB to the package file, fetched into FOLDER.
 download_package() {
     (cd "$2" && apt-get -qq -o APT::Sandbox::User=root download "$1") >&2 ||
-        die 2 "cannot download $1: run apt-get update and try again"
+        die 2 "cannot download $1: run apt-get update and try again; if the archive has it no longer, run ci/lab clean, and the" \
+            "lab takes the newest kernel"
     DEB=$(find "$2" -maxdepth 1 -name "${1%%=*}_*.deb" -print -quit)
 }
 

@@ -4,19 +4,35 @@
 declare -A PACKAGES=(
     [build]="gcc g++ make libc6-dev libibverbs-dev librdmacm-dev pkg-config"
     [samples]="clang g++-mingw-w64-x86-64"
-    [test]="cmake dpkg-dev gdb libasio-dev libclang-dev lintian meson procps python3 python3-yaml shellcheck tshark
+    [test]="cmake dpkg-dev gdb iproute2 libasio-dev libclang-dev lintian meson procps python3 python3-yaml shellcheck tshark
         valgrind"
     [lab]="qemu-system-x86 busybox-static kmod cpio xz-utils zstd gcc make util-linux procps iproute2 rdma-core
         ibverbs-providers ibverbs-utils rdmacm-utils perftest libfabric-bin"
     [bench]="python3 libfabric-dev pkg-config"
 )
 
+# is_installed PACKAGE: where dpkg does not know, what the package is for tells.
+is_installed() {
+    if have dpkg-query; then
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+        return
+    fi
+    case $1 in
+        libibverbs-dev | librdmacm-dev | libfabric-dev) pkg-config --exists "${1%-dev}" 2>/dev/null ;;
+        libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
+        g++-mingw-w64-x86-64) have x86_64-w64-mingw32-g++ ;;
+        iproute2) have ip ;;
+        procps) have pgrep ;;
+        *) have "$1" ;;
+    esac
+}
+
 # missing_packages PURPOSE...: prints the packages that are not installed.
 missing_packages() {
     local purpose package
     for purpose in "$@"; do
         for package in ${PACKAGES[$purpose]}; do
-            [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+            is_installed "$package" || echo "$package"
         done
     done | sort -u
 }

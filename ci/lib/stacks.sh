@@ -30,6 +30,19 @@ descendants() {
     done
 }
 
+# end_processes PID...: the lab, for example, ends its machine in order; whoever has not ended after five seconds is killed.
+end_processes() {
+    local try left
+    kill -TERM "$@" 2>/dev/null || true
+    for ((try = 0; try < 50; try++)); do
+        # Of those that have ended, the ones that nobody has waited for are still there.
+        left=$(ps -o stat= -p "$(IFS=,; echo "$*")" 2>/dev/null | grep -cv '^Z') || true
+        ((left)) || return 0
+        sleep 0.1
+    done
+    kill -KILL "$@" 2>/dev/null || true
+}
+
 # show_stacks PID...: where every thread of the processes is; of shells and virtual machines, what they run is enough.
 show_stacks() {
     local pid task
@@ -58,10 +71,7 @@ watch() {
     mapfile -t pids < <(descendants "$1" "$self")
     printf '\n*** the time limit of %s s is over; what is running:\n' "$2"
     show_stacks "${pids[@]}"
-    # The lab ends its machine in order.
-    kill -TERM "${pids[@]}" 2>/dev/null
-    sleep 5
-    kill -KILL "${pids[@]}" 2>/dev/null
+    end_processes "${pids[@]}"
 }
 
 # limited SECONDS COMMAND...: runs it to its end, or until the time is over.

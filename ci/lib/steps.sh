@@ -19,14 +19,11 @@ WANTED=() FROM='' FAIL_FAST='' OVER=''
 LIVE=''
 [[ ! -t 1 ]] || LIVE=yes
 
-# Ends what still runs beside, each with what it has started.
+# Ends all that still runs, with what it has started, also when this script is ended by a signal.
 leave_steps() {
-    local pid pids
-    for pid in "${BESIDE_PIDS[@]}"; do
-        [[ -e /proc/$pid ]] || continue
-        mapfile -t pids < <(descendants "$pid" 0)
-        kill -TERM "$pid" "${pids[@]}" 2>/dev/null || true
-    done
+    local pids
+    mapfile -t pids < <(descendants $$ $BASHPID)
+    end_processes "${pids[@]}"
     rm -rf -- "$STEP_LOGS"
 }
 trap leave_steps EXIT

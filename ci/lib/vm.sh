@@ -82,7 +82,7 @@ write_run_folder() {
     {
         while read -r name; do
             printf 'export %s=%q\n' "$name" "${!name}"
-        done < <(compgen -e | grep -E '^(PATH|HOME|TERM|LANG|LC_.*|CARGO_.*|RUST_.*|NDCOMPAT_.*)$' |
+        done < <(compgen -e | grep -E '^(PATH|LD_LIBRARY_PATH|HOME|TERM|LANG|LC_.*|CARGO_.*|RUST_.*|NDCOMPAT_.*)$' |
             grep -vE '^NDCOMPAT_(DEVICE|RDMADEV|NETDEV|ADDR6?)(_|$)')
         if [[ -t 0 && -n $INTERACTIVE ]]; then
             read -r rows columns < <(stty size)
