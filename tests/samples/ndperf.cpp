@@ -72,12 +72,13 @@ static void Echo(Endpoint& endpoint, char* memory, UINT32 size)
 // Takes what comes, and says after each half of the receives that there is room for as many again.
 static void Sink(Endpoint& endpoint, char* memory, UINT32 size)
 {
-    char* const credit = memory + Receives * static_cast<SIZE_T>(size);
-    PutNumber(reinterpret_cast<BYTE*>(credit), Batch);
+    const UINT32 receives = ReceivesFor(size), batch = receives / 2;
+    char* const credit = memory + receives * static_cast<SIZE_T>(size);
+    PutNumber(reinterpret_cast<BYTE*>(credit), batch);
     for (UINT32 taken = 0; endpoint.WaitReceive() != 0; taken++)
     {
-        endpoint.PostReceive(memory + taken % Receives * static_cast<SIZE_T>(size), size);
-        if (taken % Batch == Batch - 1)
+        endpoint.PostReceive(memory + taken % receives * static_cast<SIZE_T>(size), size);
+        if (taken % batch == batch - 1)
         {
             endpoint.WaitInitiated();
             endpoint.PostSend(credit, CreditSize);
@@ -99,7 +100,9 @@ static void ServeOne(Endpoint& endpoint)
     {
         endpoint.Poll();
     }
-    const UINT32 receives = request.What == Purpose::Echo ? 2 : request.What == Purpose::Sink ? Receives : 0;
+    const UINT32 receives = request.What == Purpose::Echo ? 2
+        : request.What == Purpose::Sink                   ? ReceivesFor(request.Size)
+                                                          : 0;
     const SIZE_T size = request.Size;
     char* memory = nullptr;
     BYTE answer[HelloSize] = {};
@@ -285,7 +288,7 @@ public:
     {
         const bool sends = m_options.Operation == Transfer::Send;
         UINT64 count = 0;
-        UINT64 credits = Receives;
+        UINT64 credits = ReceivesFor(m_options.Size);
         do
         {
             while (sends && (credits == 0 || m_endpoint.HasReceived()))

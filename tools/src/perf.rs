@@ -45,6 +45,8 @@ struct Ready {
     memory: SharedMemory,
     /// Outstanding receives, for echoes or credits.
     receiving: VecDeque<Transfer<SharedMemory>>,
+    /// How many messages may be sent before the peer grants more.
+    credits: u64,
 }
 
 pub fn run(options: &cli::Perf, json: bool) -> Result<bool> {
@@ -220,20 +222,16 @@ impl Run<'_> {
         let depth = if purpose == Purpose::Memory { 1 } else { depth };
         let request = Request { purpose, polls, size: self.size, depth };
         let (connection, answer) = connect(&self.session, pair, ends, &request, self.options.peer.timeout)?;
+        let credits = if purpose == Purpose::Sink { request.receives().into() } else { u64::MAX };
         let memory = self.session.shared_memory(self.size as usize, RegionFlags::RDMA_READ_SINK)?;
-        Ok(Ready { connection, remote: answer.memory, memory, receiving })
+        Ok(Ready { connection, remote: answer.memory, memory, receiving, credits })
     }
 
     /// Keeps `depth` requests outstanding until the time is over, or a SIGINT.
     async fn work(&self, ready: Ready, depth: u32) -> Result<Connection> {
-        let Ready { connection, remote, memory, mut receiving } = ready;
+        let Ready { connection, remote, memory, mut receiving, mut credits } = ready;
         let mut requests = 0u64;
         let echoed = self.options.operation == Operation::Send && !self.options.bandwidth;
-        let mut credits = if self.options.operation == Operation::Send && self.options.bandwidth {
-            u64::from(RECEIVES)
-        } else {
-            u64::MAX
-        };
         let mut outstanding: VecDeque<(Instant, Transfer<SharedMemory>)> = VecDeque::new();
         loop {
             // At least one request is measured, however short the time.

@@ -6,8 +6,9 @@ use crate::messages::{Receives, Waiting, ended, receive_all};
 use crate::output::{self, plain};
 use crate::peer::{self, Ends};
 use crate::protocol::file::LONGEST_MESSAGE;
-use crate::protocol::{Answer, CREDIT, Purpose, RECEIVES, Request};
+use crate::protocol::{Answer, CREDIT, MOST_CONNECTIONS, MOST_MEMORY_OF_ALL, Purpose, RECEIVES, Request};
 use crate::receive_file::{self, Files};
+use crate::room::Room;
 use anyhow::{Context, Result};
 use ndcompat::types::RegionFlags;
 use ndcompat::{
@@ -35,10 +36,10 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     } else {
         out!("listening on {address}");
     }
-    let mut threads = Vec::new();
+    let (mut threads, room) = (Vec::new(), Room::default());
     for number in 1.. {
         let incoming = session.wait(acceptor.request()).context("waiting for peers")?;
-        threads.push(serve_in_thread(address, incoming, &files)?);
+        threads.push(serve_in_thread(address, incoming, &files, &room)?);
         threads.retain(|thread: &thread::JoinHandle<_>| !thread.is_finished());
         if options.connections == Some(number) {
             break;
@@ -62,8 +63,9 @@ pub fn start(address: SocketAddr) -> Result<SocketAddr> {
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
     thread::Builder::new().name("nd-serve".into()).spawn(move || {
+        let room = Room::default();
         while let Ok(incoming) = session.wait(acceptor.request()) {
-            if let Err(error) = serve_in_thread(address, incoming, &Files::default()) {
+            if let Err(error) = serve_in_thread(address, incoming, &Files::default(), &room) {
                 eprintln!("nd serve: {}", plain(&format!("{error:#}")));
             }
         }
@@ -83,11 +85,16 @@ impl Peer {
     }
 }
 
-fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<thread::JoinHandle<()>> {
-    let files = files.clone();
+fn serve_in_thread(
+    at: SocketAddr,
+    incoming: Incoming,
+    files: &Files,
+    room: &Room,
+) -> Result<thread::JoinHandle<()>> {
+    let (files, room) = (files.clone(), room.clone());
     let work = move || {
         let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
-        if let Err(error) = serve(incoming, &files) {
+        if let Err(error) = serve(incoming, &files, &room) {
             // The name of a file, which the peer has chosen, may be in it.
             eprintln!("nd serve: {peer} at {at}: {}", plain(&format!("{error:#}")));
             if files.json {
@@ -100,11 +107,11 @@ fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<
     Ok(thread::Builder::new().name("nd-connection".into()).spawn(work)?)
 }
 
-fn serve(incoming: Incoming, files: &Files) -> Result<()> {
+fn serve(incoming: Incoming, files: &Files, room: &Room) -> Result<()> {
     let request = match Request::from_bytes(incoming.private_data()) {
         Ok(request) => request,
         Err(error) => {
-            incoming.reject(b"nd serve does not understand what is asked")?;
+            incoming.reject(b"nd serve does not understand what is asked, or has not the memory")?;
             return Err(error);
         }
     };
@@ -112,19 +119,20 @@ fn serve(incoming: Incoming, files: &Files) -> Result<()> {
         incoming.reject(b"nd serve takes files only with --receive")?;
         anyhow::bail!("a file is refused: nd serve was started without --receive");
     }
+    let Some(_share) = room.take(request.memory()) else {
+        incoming.reject(b"nd serve has too many connections, or too little memory left for this one")?;
+        anyhow::bail!(
+            "no room: all connections have {MOST_MEMORY_OF_ALL} bytes together, and {MOST_CONNECTIONS} are the most"
+        );
+    };
     // Each connection has a session of its own, so that threads share none. It is on the listener's adapter.
     let session = Session::builder(incoming.adapter()).depth(4 * RECEIVES).build()?;
-    let receives = match request.purpose {
-        Purpose::Echo => 2,
-        Purpose::Sink => RECEIVES,
-        Purpose::Memory => 1,
-        Purpose::File => 2 * request.depth.min(RECEIVES / 2),
-    };
+    let receives = request.receives();
     let pair = session.queue_pair().receives(receives).requests(RECEIVES).build()?;
     let memory = match request.purpose {
         Purpose::Memory | Purpose::File => {
             let flags = RegionFlags::ALLOW_REMOTE_WRITE | RegionFlags::ALLOW_REMOTE_READ;
-            Some(session.shared_memory(request.memory() as usize, flags)?)
+            Some(session.shared_memory(request.shared(), flags)?)
         }
         _ => None,
     };
