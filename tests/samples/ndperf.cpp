@@ -243,6 +243,9 @@ public:
         CopyMemory(hello, Magic, sizeof(Magic));
         hello[4] = static_cast<BYTE>(m_echoed ? Purpose::Echo : sends ? Purpose::Sink : Purpose::Memory);
         hello[5] = m_options.Mode == WaitMode::Poll;
+        const UINT32 silence = std::min<UINT32>(m_options.Milliseconds / 1000 + 1, 0xFFFF);
+        hello[6] = static_cast<BYTE>(silence >> 8);
+        hello[7] = static_cast<BYTE>(silence);
         PutNumber(hello + 8, m_options.Size);
         PutNumber(hello + 12, sends && m_options.Bandwidth ? m_options.Depth : 1);
         const ULONG reads = std::min(MostReads, m_endpoint.Info().MaxOutboundReadLimit);

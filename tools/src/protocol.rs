@@ -4,6 +4,7 @@
 
 use anyhow::{Result, bail};
 use ndcompat::RemoteMemory;
+use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"NDP1";
 
@@ -33,6 +34,8 @@ pub struct Request {
     pub purpose: Purpose,
     /// The peer should poll instead of sleeping.
     pub polls: bool,
+    /// For how many seconds the sender of this may be silent, besides what the server allows everybody.
+    pub silence: u16,
     /// Size of a message, or of a piece of a file, in bytes.
     pub size: u32,
     /// How many of them may be in flight.
@@ -46,12 +49,18 @@ pub struct Answer {
     pub memory: RemoteMemory,
 }
 
+/// So many seconds, or the most that a request can tell.
+pub fn seconds(time: Duration) -> u16 {
+    u16::try_from(time.as_secs_f64().ceil() as u64).unwrap_or(u16::MAX)
+}
+
 impl Request {
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = self.purpose as u8;
         bytes[5] = self.polls.into();
+        bytes[6..8].copy_from_slice(&self.silence.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
         bytes[12..].copy_from_slice(&self.depth.to_be_bytes());
         bytes
@@ -70,7 +79,8 @@ impl Request {
             4 => Purpose::File,
             other => bail!("a peer that wants something unknown, number {other}"),
         };
-        let request = Request { purpose, polls: bytes[5] != 0, size: number(8), depth: number(12) };
+        let silence = u16::from_be_bytes([bytes[6], bytes[7]]);
+        let request = Request { purpose, polls: bytes[5] != 0, silence, size: number(8), depth: number(12) };
         if request.size == 0 || request.depth == 0 {
             bail!("a peer that wants {} times {} bytes", request.depth, request.size);
         }
@@ -164,9 +174,10 @@ mod tests {
 
     #[test]
     fn requests_and_answers_survive_the_wire_and_its_padding() {
-        let request = Request { purpose: Purpose::File, polls: true, size: 0x0102_0304, depth: 5 };
+        let request =
+            Request { purpose: Purpose::File, polls: true, silence: 0x0607, size: 0x0102_0304, depth: 5 };
         let mut bytes = request.to_bytes().to_vec();
-        assert_eq!(bytes, [b'N', b'D', b'P', b'1', 4, 1, 0, 0, 1, 2, 3, 4, 0, 0, 0, 5]);
+        assert_eq!(bytes, [b'N', b'D', b'P', b'1', 4, 1, 6, 7, 1, 2, 3, 4, 0, 0, 0, 5]);
         bytes.resize(56, 0);
         assert_eq!(Request::from_bytes(&bytes).unwrap(), request);
         let answer = Answer { memory: RemoteMemory { address: 7, token: 9 } };
@@ -175,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_no_nd_has_sent_is_refused() {
-        let good = Request { purpose: Purpose::Echo, polls: false, size: 1, depth: 1 }.to_bytes();
+        let good = Request { purpose: Purpose::Echo, polls: false, silence: 0, size: 1, depth: 1 }.to_bytes();
         for (at, value) in [(0, 0), (4, 0), (4, 5), (11, 0), (15, 0), (8, 255)] {
             let mut bad = good;
             bad[at] = value;
@@ -187,7 +198,7 @@ mod tests {
     #[test]
     fn no_connection_has_more_memory_than_what_is_checked() {
         let asks = |purpose, size, depth| {
-            let request = Request { purpose, polls: false, size, depth };
+            let request = Request { purpose, polls: false, silence: 0, size, depth };
             Request::from_bytes(&request.to_bytes()).map(|request| (request.receives(), request.memory()))
         };
         // 64 receives of 1 GiB, or two and what goes back, whatever is said of their number.

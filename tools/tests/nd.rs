@@ -318,6 +318,99 @@ fn an_interrupted_ping_tells_what_has_come_back() {
     }
 }
 
+/// Starts to copy a file that is so long that it does not end, and waits until some of it has arrived in the folder.
+fn begin_endless_copy(folder: &std::path::Path, server: &Server, arguments: &[&str]) -> Child {
+    let from = folder.join("from");
+    // It has no blocks, so that it may be long.
+    std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
+    let copy = ["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port(), "--piece", "64K"];
+    let sender = begin(&[&copy, arguments].concat());
+    // In a file that has no name yet or a temporary one.
+    let descriptors = format!("/proc/{}/fd", server.0.id());
+    let is_there = |entry: std::fs::DirEntry| {
+        let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(folder.join("to")));
+        file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
+    };
+    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
+        std::thread::yield_now();
+    }
+    sender
+}
+
+/// How a child ends, which has a minute for it.
+fn end_of(mut child: Child) -> std::process::Output {
+    let begin = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_measurement_ends_when_its_peer_has_stopped() {
+    for (operation, wait) in [("send", "poll"), ("write", "event"), ("read", "descriptor"), ("send", "port")]
+    {
+        for bandwidth in [false, true] {
+            let server = Server::start(&[]);
+            let mut perf =
+                vec!["perf", &server.1, "-d", "3600", "-o", operation, "-w", wait, "--timeout", "0.5"];
+            perf.extend(bandwidth.then_some("-b"));
+            let mut perf = begin(&perf);
+            await_handler(&mut perf);
+            signal(&server.0, libc::SIGSTOP);
+            let output = end_of(perf);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("the peer has been silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_ends_when_its_receiver_has_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let copy = begin_endless_copy(folder.path(), &server, &["--timeout", "0.5"]);
+    signal(&server.0, libc::SIGSTOP);
+    let output = end_of(copy);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+}
+
+#[test]
+fn a_server_ends_the_connections_of_peers_that_have_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let mut server = Server::start(&["--idle", "0.5", "--receive", to.to_str().unwrap()]);
+    let address = server.1.clone();
+    let ping = ["ping", &address, "-c", "1000000000", "-i", "0"];
+    let memory = ["perf", &address, "-o", "write", "-d", "5"];
+    for peer in [Some(&ping[..]), Some(&memory), None] {
+        let mut stopped = match peer {
+            Some(arguments) => begin(arguments),
+            None => begin_endless_copy(folder.path(), &server, &[]),
+        };
+        if peer.is_some() {
+            await_handler(&mut stopped);
+        }
+        signal(&stopped, libc::SIGSTOP);
+        let failure = server.says();
+        assert_eq!(failure["status"], "ND_IO_TIMEOUT", "{failure}");
+        stopped.kill().unwrap();
+        stopped.wait().unwrap();
+    }
+    // A peer says how long it may be silent: this one does, for longer than the server would let it.
+    nd(&["ping", &server.1, "-c", "2", "-i", "1"]).assert().success();
+}
+
 #[test]
 fn an_interrupted_measurement_is_one_as_far_as_it_went() {
     let server = Server::start(&[]);
@@ -519,27 +612,10 @@ fn a_name_that_may_be_meant_as_the_port_is_told() {
 #[test]
 fn nothing_is_left_of_a_file_whose_receiver_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let to = folder.path().join("to");
     std::fs::create_dir(&to).unwrap();
-    // It has no blocks, so that it may be long.
-    std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
     let mut server = Server::start(&["--receive", to.to_str().unwrap()]);
-    let sender = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
-        .args(["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port()])
-        .args(["--piece", "64K", "--depth", "1"])
-        .env("NDCOMPAT_EMULATOR", "on")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Until something of it has arrived, in a file that has no name yet or a temporary one.
-    let descriptors = format!("/proc/{}/fd", server.0.id());
-    let is_there = |entry: std::fs::DirEntry| {
-        let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(&to));
-        file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
-    };
-    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
-        std::thread::yield_now();
-    }
+    let sender = begin_endless_copy(folder.path(), &server, &["--depth", "1"]);
     server.0.kill().unwrap();
     server.0.wait().unwrap();
     let output = sender.wait_with_output().unwrap();
