@@ -114,6 +114,21 @@ fn info_lists_the_providers_of_the_catalogue_and_what_is_refused() {
 }
 
 #[test]
+fn info_shows_a_folder_of_providers_whose_name_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let description = "id = {0F0E0D0C-0B0A-0908-0706-050403020100}\nlibrary = /usr/lib/x.so\nname = X\n";
+    std::fs::write(folder.join("x.provider"), description).unwrap();
+    let output = nd(&["info", "--json"]).env("NDCOMPAT_PROVIDERS", &folder).assert().success();
+    let info: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert!(info["catalogue"]["folders"][0].as_str().unwrap().ends_with("/\u{fffd}"), "{info}");
+    let file = info["catalogue"]["providers"][1]["file"].as_str().unwrap();
+    assert!(file.ends_with("/\u{fffd}/x.provider"), "{info}");
+}
+
+#[test]
 fn without_a_device_info_and_doctor_fail_and_say_what_to_do() {
     if std::path::Path::new("/sys/class/infiniband").exists() {
         return;
