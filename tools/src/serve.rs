@@ -15,7 +15,7 @@ use ndcompat::{
     Buffer, Connection, Incoming, Memory, Offer, Provider, RemoteMemory, Session, SharedMemory, Transfer,
 };
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
@@ -38,17 +38,26 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     } else {
         out!("listening on {address}");
     }
-    let mut threads = Vec::new();
+    let (mut threads, mut is_well) = (Vec::new(), true);
     for number in 1.. {
         let incoming = session.wait(acceptor.request()).context("waiting for peers")?;
         threads.push(service.serve_in_thread(incoming)?);
-        threads.retain(|thread: &thread::JoinHandle<_>| !thread.is_finished());
+        for ended in threads.extract_if(.., |thread| thread.is_finished()) {
+            is_well &= went_well(ended);
+        }
         if options.connections == Some(number) {
             break;
         }
     }
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    Ok(true)
+    for thread in threads {
+        is_well &= went_well(thread);
+    }
+    Ok(is_well)
+}
+
+/// Waits for a connection to end. One whose thread has panicked has failed.
+fn went_well(connection: JoinHandle<bool>) -> bool {
+    connection.join().unwrap_or(false)
 }
 
 /// Listens on an address, or, for 0.0.0.0 and ::, on all addresses of that family that the first adapter has.
@@ -97,20 +106,23 @@ struct Service {
 }
 
 impl Service {
-    fn serve_in_thread(&self, incoming: Incoming) -> Result<thread::JoinHandle<()>> {
+    /// Serves a connection. The thread ends with whether it went well.
+    fn serve_in_thread(&self, incoming: Incoming) -> Result<JoinHandle<bool>> {
         let service = self.clone();
         let work = move || {
             let Service { at, files, .. } = &service;
             let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
-            if let Err(error) = service.serve(incoming) {
+            let outcome = service.serve(incoming);
+            if let Err(error) = &outcome {
                 // The name of a file, which the peer has chosen, may be in it.
                 eprintln!("nd serve: {peer} at {at}: {}", plain(&format!("{error:#}")));
                 if files.json {
-                    let mut failure = failure::as_json(&error, None);
+                    let mut failure = failure::as_json(error, None);
                     failure["from"] = peer.into();
                     output::json(&failure);
                 }
             }
+            outcome.is_ok()
         };
         Ok(thread::Builder::new().name("nd-connection".into()).spawn(work)?)
     }

@@ -249,6 +249,23 @@ fn a_server_tells_what_has_failed_as_json_too() {
 }
 
 #[test]
+fn a_server_of_some_connections_ends_with_how_they_went() {
+    // The first of two, which is over when the other comes, and the last.
+    for failing in [0, 1, 2] {
+        let mut server = Server::start(&["--connections", "2"]);
+        for number in 1..=2 {
+            if number == failing {
+                nd(&["copy", "/etc/hostname", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
+                server.says();
+            } else {
+                nd(&["ping", &server.1, "-c", "1"]).assert().success();
+            }
+        }
+        assert_eq!(server.0.wait().unwrap().code(), Some(i32::from(failing != 0)), "{failing}");
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_told() {
     let server = Server::start(&[]);
     let failed = nd(&["serve", "--bind", &server.1]).assert().code(1);
