@@ -2,6 +2,7 @@
 // What the headers do by themselves, without the library. Linux only.
 #include <infiniband/verbs.h>
 #include <ndsupport.h>
+#include <crtdbg.h>
 #include <intrin.h>
 #include <intsafe.h>
 #include <new.h>
@@ -11,6 +12,7 @@
 #include <wrl/client.h>
 #include <algorithm>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -309,6 +311,27 @@ static void addresses_by_helpers()
     CHECK(!IN4_IS_ADDR_MULTICAST(&others[1]) && !IN4_ADDR_EQUAL(&others[0], &others[1]));
 }
 
+#ifdef __x86_64__
+// The handler stands for a debugger that goes on.
+static volatile int breaks;
+
+static void on_break(int)
+{
+    breaks = breaks + 1;
+}
+
+static void a_breakpoint_can_be_continued()
+{
+    signal(SIGTRAP, on_break);
+    __debugbreak();
+    DebugBreak();
+    _CrtDbgBreak();
+    breaks != 3 ? __debugbreak() : (void)0;
+    signal(SIGTRAP, SIG_DFL);
+    CHECK(breaks == 3);
+}
+#endif
+
 static void intrinsics()
 {
     LONG words[3] = {0, 0, 1};
@@ -373,6 +396,9 @@ int main()
 {
     memory_runs_out();
     intrinsics();
+#ifdef __x86_64__
+    a_breakpoint_can_be_continued();
+#endif
     types();
     addresses_by_helpers();
     interlocked();
