@@ -107,7 +107,7 @@
 #ifndef __pragma /* clang -fms-extensions has it */
 #define __pragma(x)
 #endif
-#define __assume(condition)       do { if (!(condition)) __builtin_unreachable(); } while (0)
+#define __assume(condition)       ((condition) ? (void)0 : __builtin_unreachable())
 #define __analysis_assume(condition)
 /* A breakpoint, behind which the program can go on. */
 #if defined(__clang__)
