@@ -9,7 +9,7 @@ use crate::protocol::file::LONGEST_MESSAGE;
 use crate::protocol::{Answer, CREDIT, MOST_CONNECTIONS, MOST_MEMORY_OF_ALL, Purpose, RECEIVES, Request};
 use crate::receive_file::{self, Files};
 use crate::room::Room;
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use ndcompat::types::RegionFlags;
 use ndcompat::{
     Buffer, Connection, Incoming, Memory, Offer, Provider, RemoteMemory, Session, SharedMemory, Transfer,
@@ -41,7 +41,10 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     let (mut threads, mut is_well) = (Vec::new(), true);
     for number in 1.. {
         let incoming = session.wait(acceptor.request()).context("waiting for peers")?;
-        threads.push(service.serve_in_thread(incoming)?);
+        match service.serve_in_thread(incoming) {
+            Some(thread) => threads.push(thread),
+            None => is_well = false,
+        }
         for ended in threads.extract_if(.., |thread| thread.is_finished()) {
             is_well &= went_well(ended);
         }
@@ -76,9 +79,7 @@ pub fn start(address: SocketAddr) -> Result<SocketAddr> {
     thread::Builder::new().name("nd-serve".into()).spawn(move || {
         let service = Service { at: address, files: Files::default(), room: Room::default(), idle: IDLE };
         while let Ok(incoming) = session.wait(acceptor.request()) {
-            if let Err(error) = service.serve_in_thread(incoming) {
-                eprintln!("nd serve: {}", plain(&format!("{error:#}")));
-            }
+            service.serve_in_thread(incoming);
         }
     })?;
     Ok(address)
@@ -106,25 +107,30 @@ struct Service {
 }
 
 impl Service {
-    /// Serves a connection. The thread ends with whether it went well.
-    fn serve_in_thread(&self, incoming: Incoming) -> Result<JoinHandle<bool>> {
+    /// Serves a connection. The thread ends with whether it went well. Without a thread the peer is refused.
+    fn serve_in_thread(&self, incoming: Incoming) -> Option<JoinHandle<bool>> {
+        let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
         let service = self.clone();
+        let of = peer.clone();
         let work = move || {
-            let Service { at, files, .. } = &service;
-            let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
             let outcome = service.serve(incoming);
             if let Err(error) = &outcome {
-                // The name of a file, which the peer has chosen, may be in it.
-                eprintln!("nd serve: {peer} at {at}: {}", plain(&format!("{error:#}")));
-                if files.json {
-                    let mut failure = failure::as_json(error, None);
-                    failure["from"] = peer.into();
-                    output::json(&failure);
-                }
+                service.report(&of, error);
             }
             outcome.is_ok()
         };
-        Ok(thread::Builder::new().name("nd-connection".into()).spawn(work)?)
+        let begun = thread::Builder::new().name("nd-connection".into()).spawn(work);
+        begun.map_err(|error| self.report(&peer, &Error::from(error).context("making a thread"))).ok()
+    }
+
+    fn report(&self, peer: &str, error: &Error) {
+        // The name of a file, which the peer has chosen, may be in it.
+        eprintln!("nd serve: {peer} at {}: {}", self.at, plain(&format!("{error:#}")));
+        if self.files.json {
+            let mut failure = failure::as_json(error, None);
+            failure["from"] = peer.into();
+            output::json(&failure);
+        }
     }
 
     fn serve(&self, incoming: Incoming) -> Result<()> {

@@ -32,10 +32,15 @@ impl Server {
     }
 
     fn run(address: &str, arguments: &[&str]) -> Server {
+        Server::with_environment(address, arguments, &[])
+    }
+
+    fn with_environment(address: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
             .args(["--json", "serve", "--bind", address])
             .args(arguments)
             .env("NDCOMPAT_EMULATOR", "on")
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -263,6 +268,28 @@ fn a_server_of_some_connections_ends_with_how_they_went() {
         }
         assert_eq!(server.0.wait().unwrap().code(), Some(i32::from(failing != 0)), "{failing}");
     }
+}
+
+#[test]
+fn a_server_goes_on_after_a_thread_that_could_not_be_made() {
+    // Where the stacks of threads are so large, the limit below leaves room for everything else.
+    let mut server = Server::with_environment("127.0.0.1:0", &[], &[("RUST_MIN_STACK", "1073741824")]);
+    let limit = |bytes: u64| {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        let pid = server.0.id() as i32;
+        // SAFETY: the limits are a local.
+        assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_AS, &limit, std::ptr::null_mut()) }, 0);
+    };
+    let pages = std::fs::read_to_string(format!("/proc/{}/statm", server.0.id())).unwrap();
+    let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
+    // SAFETY: it only returns a number.
+    let used = pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    limit(used + (512 << 20));
+    nd(&["ping", &server.1, "-c", "1"]).assert().code(1).stderr(contains("ND_CONNECTION_REFUSED"));
+    limit(libc::RLIM_INFINITY);
+    let failure = server.says();
+    assert!(failure["error"].as_str().unwrap().starts_with("making a thread: "), "{failure}");
+    nd(&["ping", &server.1, "-c", "1"]).assert().success();
 }
 
 #[test]
