@@ -28,7 +28,7 @@ use win32::time::FileTime;
 use win32::winsock::address_info::AddrInfoEx;
 use win32::winsock::catalogue::ProtocolInfo;
 use win32::winsock::interface_change::IpInterfaceRow;
-use win32::winsock::interface_table::{AddressRow, Ipv4Row};
+use win32::winsock::interface_table::{self, AddressRow, Ipv4Row};
 use win32::winsock::startup::WsaData;
 use win32::winsock::transmit_file::Buffers;
 
@@ -234,6 +234,12 @@ fn values(facts: &mut Facts) {
         "ND_CQ_NOTIFY_SOLICITED" = NotifyType::Solicited,
         "ND_QUERY_EXCLUDE_EMULATOR_ADDRESSES" = helper::EXCLUDE_EMULATOR,
         "ND_QUERY_EXCLUDE_NDv2_ADDRESSES" = helper::EXCLUDE_ND2,
+        "NdisMedium802_3" = interface_table::MEDIUM_802_3,
+        "NdisMediumInfiniBand" = interface_table::MEDIUM_INFINIBAND,
+        "NdisMediumLoopback" = interface_table::MEDIUM_LOOPBACK,
+        "NdisPhysicalMediumUnspecified" = interface_table::PHYSICAL_MEDIUM_UNSPECIFIED,
+        "NdisPhysicalMediumInfiniband" = interface_table::PHYSICAL_MEDIUM_INFINIBAND,
+        "NdisPhysicalMedium802_3" = interface_table::PHYSICAL_MEDIUM_802_3,
         "Nd2RequestTypeReceive" = RequestType::Receive,
         "Nd2RequestTypeSend" = RequestType::Send,
         "Nd2RequestTypeBind" = RequestType::Bind,

@@ -186,6 +186,10 @@ pub unsafe extern "C" fn NdOpenAdapter(
     out: *mut *mut c_void,
 ) -> HResult {
     boundary(|| {
+        // SAFETY: C callers pass a valid result pointer, or null.
+        if let Some(out) = unsafe { out.as_mut() } {
+            *out = std::ptr::null_mut();
+        }
         // SAFETY: C callers pass an address of the length that they say, or null.
         let address = match unsafe { checked(address, length) } {
             Ok(address) => address,
@@ -193,10 +197,6 @@ pub unsafe extern "C" fn NdOpenAdapter(
         };
         // SAFETY: C callers pass a pointer to a GUID, or null.
         if unsafe { iid.as_ref() } == Some(&IID_INDAdapter) {
-            // SAFETY: C callers pass a valid result pointer, or null.
-            if let Some(out) = unsafe { out.as_mut() } {
-                *out = std::ptr::null_mut();
-            }
             return Status::INVALID_ADDRESS.0;
         }
         let make = || {
@@ -229,4 +229,48 @@ pub unsafe extern "C" fn NdOpenV1Adapter(
 ) -> HResult {
     // SAFETY: the caller passes an address of `length` bytes and a place for the result, or null.
     unsafe { NdOpenAdapter(&IID_INDAdapter, address, length, out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interfaces::IID_IND2Adapter;
+    use crate::provider::DllGetClassObject;
+    use std::ptr::{self, NonNull};
+
+    /// The status of `call`, which must clear the result.
+    fn cleared(call: impl FnOnce(*mut *mut c_void) -> HResult) -> HResult {
+        let mut out: *mut c_void = NonNull::<u64>::dangling().as_ptr().cast();
+        let status = call(&mut out);
+        assert!(status < 0 && out.is_null(), "{status:#x}");
+        status
+    }
+
+    /// Opens the adapter of an address, or none; of version 1, too, which fails in any case.
+    fn open(iid: *const Guid, address: Option<&[u8; 28]>, length: usize) -> HResult {
+        let address = address.map_or(ptr::null(), |address| address.as_ptr().cast());
+        // SAFETY: the address is null or has 28 bytes, of which `length` are read; the result is valid, and the id valid or null.
+        cleared(|out| unsafe { NdOpenV1Adapter(address, length, out) });
+        // SAFETY: as above.
+        cleared(|out| unsafe { NdOpenAdapter(iid, address, length, out) })
+    }
+
+    #[test]
+    fn the_result_of_every_failure_is_null() {
+        let mut address = [0; 28];
+        let iid: *const Guid = &IID_IND2Adapter;
+        // Before NdStartup.
+        assert_eq!(open(iid, Some(&address), 28), Status::DEVICE_NOT_READY.0);
+        NdStartup();
+        for (address, length) in [(None, 28), (Some(&address), 3), (Some(&address), 28)] {
+            open(iid, address, length);
+        }
+        let family = libc::AF_INET as u16;
+        address[..2].copy_from_slice(&family.to_ne_bytes());
+        assert_eq!(open(ptr::null(), Some(&address), 16), Status::INVALID_PARAMETER.0);
+        NdCleanup();
+        // SAFETY: the ids are null, and the result is valid.
+        let no_id = cleared(|out| unsafe { DllGetClassObject(ptr::null(), ptr::null(), out) });
+        assert_eq!(no_id, Status::POINTER.0);
+    }
 }

@@ -33,11 +33,11 @@ impl<I: Interface> Object<I> {
         out: Out,
         make: impl FnOnce() -> ndcompat::Result<I>,
     ) -> HResult {
-        // SAFETY: the caller passes a pointer to a GUID, or null.
-        let Some(iid) = (unsafe { iid.as_ref() }) else { return Status::INVALID_PARAMETER.0 };
         // SAFETY: the caller passes a valid result pointer, or null.
         let Some(out) = (unsafe { out.as_mut() }) else { return Status::INVALID_PARAMETER.0 };
         *out = ptr::null_mut();
+        // SAFETY: the caller passes a pointer to a GUID, or null.
+        let Some(iid) = (unsafe { iid.as_ref() }) else { return Status::INVALID_PARAMETER.0 };
         if !Self::answers_to(iid) {
             return Status::NO_INTERFACE.0;
         }

@@ -104,11 +104,11 @@ impl IClassFactory for ClassFactory {
 pub unsafe extern "C" fn DllGetClassObject(_class: *const Guid, iid: *const Guid, out: Out) -> HResult {
     boundary(|| {
         ndcompat::logging::start();
-        // SAFETY: the caller passes a pointer to a GUID, or null.
-        let Some(asked) = (unsafe { iid.as_ref() }) else { return Status::POINTER.0 };
         // SAFETY: the caller passes a valid result pointer, or null.
         let Some(result) = (unsafe { out.as_mut() }) else { return Status::POINTER.0 };
         *result = ptr::null_mut();
+        // SAFETY: the caller passes a pointer to a GUID, or null.
+        let Some(asked) = (unsafe { iid.as_ref() }) else { return Status::POINTER.0 };
         if *asked == IID_IClassFactory || *asked == IID_IUnknown {
             // SAFETY: both pointers were checked above.
             unsafe { Object::hand_out(iid, out, || Ok(ClassFactory)) }

@@ -2,6 +2,7 @@
 // What the headers do by themselves, without the library. Linux only.
 #include <infiniband/verbs.h>
 #include <ndsupport.h>
+#include <crtdbg.h>
 #include <intrin.h>
 #include <intsafe.h>
 #include <new.h>
@@ -11,6 +12,7 @@
 #include <wrl/client.h>
 #include <algorithm>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -84,6 +86,18 @@ static void interlocked()
     UCHAR octet = 0;
     WriteULongRelease(&number, 0xFFFFFFFF), WriteULongPtrNoFence(&address, ULONG_PTR{1} << 63), WriteUCharRaw(&octet, 255);
     CHECK(ReadULongAcquire(&number) == 0xFFFFFFFF && ReadULongPtrRaw(&address) == ULONG_PTR{1} << 63 && ReadUCharNoFence(&octet) == 255);
+    // The program's own `long`, which has 32 bits on Windows, and `long long`.
+    volatile long own[2] = {0, 0};
+    CHECK(!InterlockedBitTestAndSet(own, 33) && _interlockedbittestandset(own, 33) && own[0] == 0 && own[1] == 2);
+    CHECK(!InterlockedBitTestAndComplement(own, 0) && own[0] == 1 && _interlockedbittestandreset(own, 33) && own[1] == 0);
+    WriteRelease(&own[0], 7);
+    volatile unsigned long own_unsigned = 0;
+    WriteULongNoFence(&own_unsigned, 8);
+    CHECK(ReadAcquire(&own[0]) == 7 && ReadNoFence(&own[0]) == 7 && ReadULongRaw(&own_unsigned) == 8);
+    volatile long long own_wide = 0;
+    CHECK(!InterlockedBitTestAndSet64(&own_wide, 40) && ReadAcquire64(&own_wide) == 1LL << 40 && _interlockedbittestandreset64(&own_wide, 40));
+    WriteRelease64(&own_wide, -1);
+    CHECK(ReadRaw64(&own_wide) == -1);
     CHECK(RotateLeft32(0x80000001, 1) == 3 && RotateRight32(3, 1) == 0x80000001 && RotateLeft64(1ull << 63, 1) == 1 && RotateRight64(1, 1) == 1ull << 63);
     LONG64 upper;
     ULONG64 unsigned_upper;
@@ -297,6 +311,27 @@ static void addresses_by_helpers()
     CHECK(!IN4_IS_ADDR_MULTICAST(&others[1]) && !IN4_ADDR_EQUAL(&others[0], &others[1]));
 }
 
+#ifdef __x86_64__
+// The handler stands for a debugger that goes on.
+static volatile int breaks;
+
+static void on_break(int)
+{
+    breaks = breaks + 1;
+}
+
+static void a_breakpoint_can_be_continued()
+{
+    signal(SIGTRAP, on_break);
+    __debugbreak();
+    DebugBreak();
+    _CrtDbgBreak();
+    breaks != 3 ? __debugbreak() : (void)0;
+    signal(SIGTRAP, SIG_DFL);
+    CHECK(breaks == 3);
+}
+#endif
+
 static void intrinsics()
 {
     LONG words[3] = {0, 0, 1};
@@ -305,6 +340,11 @@ static void intrinsics()
     CHECK(_bittestandreset(words, 33) && words[1] == 0 && !_bittestandcomplement(words, 31) && words[0] == INT_MIN);
     CHECK(_bittest64(wide, 64) && !_bittestandset64(wide, 63) && wide[0] == LLONG_MIN && _bittestandreset64(wide, 64) && wide[1] == 0);
     CHECK(BitTest(words, 64) && !BitTestAndSet(words, 40) && BitTestAndReset(words, 40) && !BitTest64(wide, 64));
+#ifndef NDW_BUILTIN_INTRINSICS
+    long own[3] = {0, 0, 1};
+    CHECK(_bittest(own, 64) && !_bittestandset(own, 33) && _bittestandset(own, 33) && own[0] == 0 && own[1] == 2);
+    CHECK(BitTestAndReset(own, 33) && own[1] == 0 && !_bittestandcomplement(own, 31) && own[0] == 1l << 31);
+#endif
     long long high;
     unsigned long long rest;
     CHECK(_mul128(-2, 1ll << 62, &high) == LLONG_MIN && high == -1);
@@ -356,6 +396,9 @@ int main()
 {
     memory_runs_out();
     intrinsics();
+#ifdef __x86_64__
+    a_breakpoint_can_be_continued();
+#endif
     types();
     addresses_by_helpers();
     interlocked();

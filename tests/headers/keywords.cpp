@@ -64,6 +64,21 @@ static void offsets(int count)
     }
 }
 
+// __assume in an expression, as Windows' own macros have it, and as a statement.
+static int assumed(int number)
+{
+    const int next = (__assume(number >= 0), number + 1);
+    switch (next & 1) {
+    case 0:
+        return number > 0 ? __assume(next > 1), next : 0;
+    case 1:
+        __assume(next != 0);
+        return next;
+    default:
+        __assume(0);
+    }
+}
+
 static void bits()
 {
     ULONG narrow = 99;
@@ -102,5 +117,6 @@ int main()
     _ReadWriteBarrier();
     offsets(4);
     bits();
+    CHECK(assumed(1) == 2 && assumed(2) == 3);
     return Exported(0);
 }

@@ -72,12 +72,13 @@ static void Echo(Endpoint& endpoint, char* memory, UINT32 size)
 // Takes what comes, and says after each half of the receives that there is room for as many again.
 static void Sink(Endpoint& endpoint, char* memory, UINT32 size)
 {
-    char* const credit = memory + Receives * static_cast<SIZE_T>(size);
-    PutNumber(reinterpret_cast<BYTE*>(credit), Batch);
+    const UINT32 receives = ReceivesFor(size), batch = receives / 2;
+    char* const credit = memory + receives * static_cast<SIZE_T>(size);
+    PutNumber(reinterpret_cast<BYTE*>(credit), batch);
     for (UINT32 taken = 0; endpoint.WaitReceive() != 0; taken++)
     {
-        endpoint.PostReceive(memory + taken % Receives * static_cast<SIZE_T>(size), size);
-        if (taken % Batch == Batch - 1)
+        endpoint.PostReceive(memory + taken % receives * static_cast<SIZE_T>(size), size);
+        if (taken % batch == batch - 1)
         {
             endpoint.WaitInitiated();
             endpoint.PostSend(credit, CreditSize);
@@ -99,7 +100,9 @@ static void ServeOne(Endpoint& endpoint)
     {
         endpoint.Poll();
     }
-    const UINT32 receives = request.What == Purpose::Echo ? 2 : request.What == Purpose::Sink ? Receives : 0;
+    const UINT32 receives = request.What == Purpose::Echo ? 2
+        : request.What == Purpose::Sink                   ? ReceivesFor(request.Size)
+                                                          : 0;
     const SIZE_T size = request.Size;
     char* memory = nullptr;
     BYTE answer[HelloSize] = {};
@@ -240,6 +243,9 @@ public:
         CopyMemory(hello, Magic, sizeof(Magic));
         hello[4] = static_cast<BYTE>(m_echoed ? Purpose::Echo : sends ? Purpose::Sink : Purpose::Memory);
         hello[5] = m_options.Mode == WaitMode::Poll;
+        const UINT32 silence = std::min<UINT32>(m_options.Milliseconds / 1000 + 1, 0xFFFF);
+        hello[6] = static_cast<BYTE>(silence >> 8);
+        hello[7] = static_cast<BYTE>(silence);
         PutNumber(hello + 8, m_options.Size);
         PutNumber(hello + 12, sends && m_options.Bandwidth ? m_options.Depth : 1);
         const ULONG reads = std::min(MostReads, m_endpoint.Info().MaxOutboundReadLimit);
@@ -285,7 +291,7 @@ public:
     {
         const bool sends = m_options.Operation == Transfer::Send;
         UINT64 count = 0;
-        UINT64 credits = Receives;
+        UINT64 credits = ReceivesFor(m_options.Size);
         do
         {
             while (sends && (credits == 0 || m_endpoint.HasReceived()))

@@ -7,8 +7,7 @@
 
 #include <vector>
 
-static const UINT32 Receives = 64;        // of a server that takes messages
-static const UINT32 Batch = Receives / 2; // messages that a credit is for
+static const UINT32 Receives = 64; // of a server that takes messages, at most
 static const ULONG CreditSize = 4;
 static const UINT64 MostMemory = 1 << 30;
 
@@ -58,6 +57,21 @@ static bool GetHello(Endpoint& endpoint, BYTE (&hello)[HelloSize])
     return true;
 }
 
+// The receives of a server that takes messages of a size: as many as fit into its memory. A credit is for half of them.
+static UINT32 ReceivesFor(UINT32 size)
+{
+    return static_cast<UINT32>(std::max<UINT64>(2, std::min<UINT64>(Receives, MostMemory / size))) & ~1u;
+}
+
+// What a server needs for this besides small change.
+static UINT64 MemoryFor(const Request& request)
+{
+    const UINT64 size = request.Size;
+    return request.What == Purpose::Echo ? 3 * size
+        : request.What == Purpose::Sink  ? ReceivesFor(request.Size) * size
+                                         : request.Depth * size;
+}
+
 static bool GetRequest(Endpoint& endpoint, Request* request)
 {
     BYTE hello[HelloSize];
@@ -70,5 +84,5 @@ static bool GetRequest(Endpoint& endpoint, Request* request)
     request->Size = GetNumber(hello + 8);
     request->Depth = GetNumber(hello + 12);
     return hello[4] >= 1 && hello[4] <= 3 && request->Size != 0 && request->Depth != 0 &&
-           static_cast<UINT64>(request->Size) * request->Depth <= MostMemory;
+           MemoryFor(*request) <= MostMemory;
 }

@@ -70,6 +70,7 @@ static void extras()
 
     CHECK(_isnan(strtod("nan", nullptr)) && !_isnan(1) && _finite(1) && !_finite(strtod("inf", nullptr)) && _copysign(2, -1) == -2 && _chgsign(2) == -2);
     unsigned control = 0;
+    static_assert(_CW_DEFAULT == (_RC_NEAR | _EM_INVALID | _EM_ZERODIVIDE | _EM_OVERFLOW | _EM_UNDERFLOW | _EM_INEXACT | _EM_DENORMAL), "x64 and ARM64");
     CHECK(_controlfp_s(&control, _RC_UP, _MCW_RC) == 0 && control == _CW_DEFAULT && _controlfp(0, 0) == control && _clearfp() == 0 && SIGBREAK > 0);
     wchar_t digits[9];
     CHECK(_ultow_s(4000000000u, wide, 10) == 0 && !wcscmp(wide, L"4000000000") && _ultow_s(4000000000u, digits, 10) == ERANGE);

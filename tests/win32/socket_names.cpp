@@ -171,6 +171,17 @@ static void the_own_name_stands_for_the_addresses_of_the_interfaces()
     CHECK(anonymous != nullptr && strcmp(anonymous->h_name, host) == 0);
 }
 
+// Berkeley's names of what is wrong with a name. mingw-w64's headers have none of these.
+static void the_names_of_errors_of_berkeley_are_those_of_winsock()
+{
+    static_assert(HOST_NOT_FOUND == 11001 && TRY_AGAIN == 11002 && NO_RECOVERY == 11003, "codes");
+    static_assert(NO_DATA == 11004 && WSANO_ADDRESS == 11004 && NO_ADDRESS == 11004, "codes");
+    WSASetLastError(0);
+    CHECK(gethostbyname("..") == nullptr && h_errno != 0 && h_errno == WSAGetLastError());
+    WSASetLastError(TRY_AGAIN);
+    CHECK(h_errno == WSATRY_AGAIN);
+}
+
 int main()
 {
     return run({
@@ -178,6 +189,7 @@ int main()
         names,
         an_address_is_listed_once,
         interfaces_are_listed,
+        the_names_of_errors_of_berkeley_are_those_of_winsock,
         the_own_name_stands_for_the_addresses_of_the_interfaces,
     });
 }

@@ -1,7 +1,7 @@
 //! A file that is being received. It gets its name once it is complete.
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -37,6 +37,15 @@ impl Part {
         }
     }
 
+    /// Gives the file another name, which nothing may have.
+    fn name(&self, target: &Path) -> io::Result<()> {
+        match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE) {
+            // The file system, or the kernel, has no such thing. The temporary name goes with this.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(&self.0, target),
+            outcome => Ok(outcome?),
+        }
+    }
+
     fn named(folder: &Path, number: u32) -> PathBuf {
         folder.join(format!(".{}.{number}.nd-part", std::process::id()))
     }
@@ -52,15 +61,23 @@ impl Arriving {
     /// Creates a file for this name in the folder. [`finish`](Self::finish) gives it the name.
     pub fn begin(folder: &Path, name: &str) -> Result<Arriving> {
         let unnamed = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o666));
-        let made = match unnamed {
-            Ok(file) => Ok((file.into(), None)),
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                Part::take(folder, |part| File::create_new(part)).map(|(file, part)| (file, Some(part)))
-            }
-            Err(error) => Err(error.into()),
-        };
+        match unnamed {
+            Ok(file) => Ok(Arriving {
+                file: file.into(),
+                folder: folder.to_owned(),
+                name: name.to_owned(),
+                part: None,
+            }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Arriving::begin_named(folder, name),
+            Err(error) => Err(error).with_context(|| format!("making a file in {}", folder.display())),
+        }
+    }
+
+    /// Creates a file that has a temporary name until it has its own.
+    fn begin_named(folder: &Path, name: &str) -> Result<Arriving> {
+        let made = Part::take(folder, |part| File::create_new(part));
         let (file, part) = made.with_context(|| format!("making a file in {}", folder.display()))?;
-        Ok(Arriving { file, folder: folder.to_owned(), name: name.to_owned(), part })
+        Ok(Arriving { file, folder: folder.to_owned(), name: name.to_owned(), part: Some(part) })
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -76,8 +93,8 @@ impl Arriving {
             // link(2) fails if the name exists, rename(2) replaces it.
             (None, true) => Part::take(&self.folder, |part| self.link(part))
                 .and_then(|((), part)| fs::rename(&part.0, &target)),
-            (Some(_), false) if target.exists() => Err(ErrorKind::AlreadyExists.into()),
-            (Some(part), _) => fs::rename(&part.0, &target),
+            (Some(part), false) => part.name(&target),
+            (Some(part), true) => fs::rename(&part.0, &target),
         };
         match named {
             // Another copy of this name was faster.
@@ -128,6 +145,31 @@ mod tests {
         assert_eq!(format!("{refused:#}"), exists("name"));
         assert_eq!(fs::read(folder.path().join("name")).unwrap(), b"first");
         assert_eq!(names(folder.path()), ["name"]);
+    }
+
+    /// As many copies as there may be, without `O_TMPFILE`, all of which end at once.
+    #[test]
+    fn of_many_copies_of_a_name_that_end_at_once_one_has_it() {
+        for round in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let barrier = std::sync::Barrier::new(4);
+            let named = std::thread::scope(|scope| {
+                let copies = ["0", "1", "2", "3"].map(|text| {
+                    let mut file = Arriving::begin_named(folder.path(), "name").unwrap();
+                    file.write(text.as_bytes()).unwrap();
+                    let barrier = &barrier;
+                    scope.spawn(move || {
+                        barrier.wait();
+                        file.finish(false).is_ok()
+                    })
+                });
+                copies.map(|copy| copy.join().unwrap())
+            });
+            assert_eq!(named.iter().filter(|&&named| named).count(), 1, "round {round}: {named:?}");
+            let first = named.iter().position(|&named| named).unwrap();
+            assert_eq!(fs::read_to_string(folder.path().join("name")).unwrap(), first.to_string());
+            assert_eq!(names(folder.path()), ["name"]);
+        }
     }
 
     #[test]

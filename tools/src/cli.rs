@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// The default port of the tools.
 pub const PORT: u16 = 7650;
+/// How long a server lets a peer be silent, unless it is told.
+pub const IDLE: Duration = Duration::from_secs(60);
 
 /// RDMA through the NetworkDirect interfaces: lists adapters, diagnoses, measures, copies.
 #[derive(Parser)]
@@ -71,6 +73,9 @@ pub struct Serve {
     /// Lets a received file replace an existing one
     #[arg(long, requires = "receive")]
     pub overwrite: bool,
+    /// How long a peer may be silent, in seconds, before its connection is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit)]
+    pub idle: Duration,
     /// Exits after this many connections
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: Option<u64>,

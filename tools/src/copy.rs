@@ -1,7 +1,7 @@
 //! `nd copy`: writes a file piece by piece into the peer's memory by RDMA, and compares checksums at the end.
 
 use crate::cli;
-use crate::messages::{Receives, say};
+use crate::messages::{Receives, Waiting, say};
 use crate::output;
 use crate::peer::{Ends, address, connect, session};
 use crate::place::check_name;
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     let own_name = || options.file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -36,15 +36,22 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     for _ in 0..options.depth + 4 {
         answers.push_back(pair.receive(session.buffer(LONGEST_MESSAGE)?));
     }
-    let request = Request { purpose: Purpose::File, polls: false, size: options.piece, depth: options.depth };
+    let request = Request {
+        purpose: Purpose::File,
+        polls: false,
+        silence: 0,
+        size: options.piece,
+        depth: options.depth,
+    };
     let (connection, answer) = connect(&session, pair, ends, &request, options.timeout)?;
     let from = connection.local_address()?;
     let begin = Instant::now();
+    let waiting = Waiting { session: &session, polls: false, limit: options.timeout };
 
     let mut first = vec![NAME];
     first.extend(length.to_be_bytes());
     first.extend(name.as_bytes());
-    say(&session, &connection, &first)?;
+    say(&waiting, &connection, &first)?;
     let (mut digest, mut sent, mut taken, mut copied) = (Sha256::new(), 0u64, 0u64, 0u64);
     let mut free: Vec<Buffer> = (0..depth).map(|_| session.buffer(piece)).collect::<ndcompat::Result<_>>()?;
     let mut writing: VecDeque<(Transfer<Buffer>, Transfer<Buffer>)> = VecDeque::new();
@@ -52,15 +59,15 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     loop {
         // At most `depth` pieces are in flight: the peer has so many buffers.
         while sent - taken >= depth as u64 {
-            await_taken(&connection, &mut answers)?;
+            await_taken(&waiting, &connection, &mut answers)?;
             taken += 1;
         }
         let mut buffer = match free.pop() {
             Some(buffer) => buffer,
             None => {
                 let (written, told) = writing.pop_front().context("no buffer is left")?;
-                told.wait().1.context("telling of a piece")?;
-                let (buffer, done) = written.wait();
+                waiting.wait(told)?.1.context("telling of a piece")?;
+                let (buffer, done) = waiting.wait(written)?;
                 done.context("writing a piece")?;
                 buffer
             }
@@ -92,25 +99,27 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
         }
     }
     for (written, told) in writing {
-        told.wait().1.context("telling of a piece")?;
-        written.wait().1.context("writing a piece")?;
+        waiting.wait(told)?.1.context("telling of a piece")?;
+        waiting.wait(written)?.1.context("writing a piece")?;
     }
     while taken < sent {
-        await_taken(&connection, &mut answers)?;
+        await_taken(&waiting, &connection, &mut answers)?;
         taken += 1;
     }
     ensure!(copied == length, "{source} has become shorter while it was copied: {copied} bytes of {length}");
     let sum = digest.finalize();
     let mut last = vec![END];
     last.extend(sum);
-    say(&session, &connection, &last)?;
-    let verdict = next_answer(&connection, &mut answers)?;
+    say(&waiting, &connection, &last)?;
+    // The peer writes all of it to its disk first.
+    let limit = options.timeout + Duration::from_secs(copied >> 20);
+    let verdict = next_answer(&Waiting { limit, ..waiting }, &connection, &mut answers)?;
     if shows {
         eprint!("\r\x1b[K");
     }
     ensure!(verdict.first() == Some(&WHOLE), "the peer answers something else than that all is well");
     let seconds = begin.elapsed().as_secs_f64();
-    let _ = session.wait(connection.disconnect());
+    let _ = session.wait_for(options.timeout, connection.disconnect());
     let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
     if json {
         output::json(
@@ -155,8 +164,8 @@ fn read_all(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 /// Receives the peer's next answer. An error that the peer reports is returned as one.
-fn next_answer(connection: &Connection, answers: &mut Receives) -> Result<Vec<u8>> {
-    let (buffer, received) = answers.pop_front().context("no receive is outstanding")?.wait();
+fn next_answer(waiting: &Waiting<'_>, connection: &Connection, answers: &mut Receives) -> Result<Vec<u8>> {
+    let (buffer, received) = waiting.wait(answers.pop_front().context("no receive is outstanding")?)?;
     let message = buffer[..received.context("waiting for the peer")?.bytes].to_vec();
     answers.push_back(connection.receive(buffer));
     if message.first() == Some(&FAILED) {
@@ -165,8 +174,8 @@ fn next_answer(connection: &Connection, answers: &mut Receives) -> Result<Vec<u8
     Ok(message)
 }
 
-fn await_taken(connection: &Connection, answers: &mut Receives) -> Result<()> {
-    let message = next_answer(connection, answers)?;
+fn await_taken(waiting: &Waiting<'_>, connection: &Connection, answers: &mut Receives) -> Result<()> {
+    let message = next_answer(waiting, connection, answers)?;
     ensure!(message == [TAKEN], "the peer answers something unexpected");
     Ok(())
 }

@@ -149,8 +149,13 @@ fn print_catalogue(catalogue: &Catalogue) {
     for refused in &catalogue.refused {
         out!("    left out: {refused}");
     }
-    let folders: Vec<_> = catalogue.folders.iter().map(|folder| folder.display().to_string()).collect();
+    let folders: Vec<_> = catalogue.folders.iter().map(|folder| shown(folder)).collect();
     out!("    searched: {}", if folders.is_empty() { "no folder".into() } else { folders.join(", ") });
+}
+
+/// A path, which may be no text, as text.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn catalogue_as_json(catalogue: &Catalogue) -> Value {
@@ -160,11 +165,12 @@ fn catalogue_as_json(catalogue: &Catalogue) -> Value {
         .map(|provider| {
             json!({
                 "id": provider.id, "name": provider.name, "version": provider.version, "library": provider.library,
-                "file": provider.file,
+                "file": provider.file.as_deref().map(shown),
             })
         })
         .collect();
-    json!({ "folders": catalogue.folders, "providers": providers, "refused": catalogue.refused })
+    let folders: Vec<_> = catalogue.folders.iter().map(|folder| shown(folder)).collect();
+    json!({ "folders": folders, "providers": providers, "refused": catalogue.refused })
 }
 
 fn as_json(adapter: &Adapter, addresses: &[SocketAddr]) -> Result<Value> {

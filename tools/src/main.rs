@@ -28,6 +28,7 @@ mod ping;
 mod place;
 mod protocol;
 mod receive_file;
+mod room;
 mod serve;
 
 use clap::Parser;

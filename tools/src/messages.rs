@@ -1,20 +1,34 @@
 //! Messages on a connection: receives that are outstanding, in order; small messages; the wait for both.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use ndcompat::{Buffer, Connection, Pair, Session, Status, Transfer};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::time::Duration;
 
-/// How to wait for completions, as the peer has asked.
+/// How to wait for what the peer does.
 pub struct Waiting<'a> {
     pub session: &'a Session,
+    /// Polls instead of sleeping, as the peer has asked.
     pub polls: bool,
+    /// How long the peer may do nothing.
+    pub limit: Duration,
 }
 
 impl Waiting<'_> {
-    pub fn wait<F: Future>(&self, future: F) -> F::Output {
-        if self.polls { self.session.spin(future) } else { self.session.wait(future) }
+    /// Waits for something that the peer does, or for what it answers.
+    pub fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
+        let (session, limit) = (self.session, self.limit);
+        let outcome =
+            if self.polls { session.spin_for(limit, future) } else { session.wait_for(limit, future) };
+        outcome.ok_or_else(|| silent(limit))
     }
+}
+
+/// The error of a peer that does nothing for so long.
+pub fn silent(limit: Duration) -> Error {
+    Error::from(Status::IO_TIMEOUT)
+        .context(format!("the peer has been silent for {} seconds", limit.as_secs_f64()))
 }
 
 /// Takes the peer's disconnect as the regular end of a connection.
@@ -33,9 +47,9 @@ pub fn receive_all(session: &Session, pair: &Pair, count: u32, length: usize) ->
 }
 
 /// Sends a small message, and waits until it is sent.
-pub fn say(session: &Session, connection: &Connection, message: &[u8]) -> Result<()> {
-    let mut buffer = session.buffer(message.len())?;
+pub fn say(waiting: &Waiting<'_>, connection: &Connection, message: &[u8]) -> Result<()> {
+    let mut buffer = waiting.session.buffer(message.len())?;
     buffer.copy_from_slice(message);
-    connection.send(buffer).wait().1.context("sending a message")?;
+    waiting.wait(connection.send(buffer))?.1.context("sending a message")?;
     Ok(())
 }

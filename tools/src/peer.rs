@@ -1,7 +1,7 @@
 //! Parses addresses and connects to a peer's `nd serve`.
 
 use crate::place::Place;
-use crate::protocol::{Answer, MOST_MEMORY, Request};
+use crate::protocol::{Answer, Request};
 use anyhow::{Context, Result, anyhow, bail};
 use ndcompat::{ConnectError, Connection, Offer, Pair, Provider, Session, Status};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -67,13 +67,7 @@ pub fn connect(
     request: &Request,
     limit: Duration,
 ) -> Result<(Connection, Answer)> {
-    if request.memory() > MOST_MEMORY {
-        bail!(
-            "{} times {} bytes are more than {MOST_MEMORY}, the most that `nd serve` has for a connection",
-            request.depth,
-            request.size
-        );
-    }
+    request.check()?;
     let request = request.to_bytes();
     let offer = Offer::new().private_data(&request).outbound_reads(16);
     let (to, from) = (ends.to, ends.from);

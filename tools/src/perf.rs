@@ -7,11 +7,12 @@ use crate::cli::{self, Operation, Wait};
 use crate::failure::conclude;
 use crate::interrupt::{self, SLICE};
 use crate::measure::Times;
+use crate::messages::silent;
 use crate::peer::{Ends, connect, session};
-use crate::protocol::{CREDIT, Purpose, RECEIVES, Request};
+use crate::protocol::{CREDIT, Purpose, RECEIVES, Request, seconds};
 use anyhow::{Context, Result};
 use ndcompat::types::RegionFlags;
-use ndcompat::{Connection, Port, RemoteMemory, Session, SharedMemory, Transfer};
+use ndcompat::{Connection, Port, RemoteMemory, Session, SharedMemory, Status, Transfer};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -45,6 +46,8 @@ struct Ready {
     memory: SharedMemory,
     /// Outstanding receives, for echoes or credits.
     receiving: VecDeque<Transfer<SharedMemory>>,
+    /// How many messages may be sent before the peer grants more.
+    credits: u64,
 }
 
 pub fn run(options: &cli::Perf, json: bool) -> Result<bool> {
@@ -171,8 +174,9 @@ fn measure(options: &cli::Perf, ends: Ends, size: u32) -> Result<(Times, u64, Du
     let outcomes = run.wait(all(tasks.collect(), || run.show(begin)));
     let elapsed = begin.elapsed();
     run.wipe();
-    for outcome in outcomes.into_iter().flatten() {
-        run.session.wait(outcome?.disconnect()).context("disconnecting")?;
+    for outcome in outcomes?.into_iter().flatten() {
+        let end = run.session.wait_for(options.peer.timeout, outcome?.disconnect());
+        end.unwrap_or(Err(Status::IO_TIMEOUT)).context("disconnecting")?;
     }
     Ok((run.times.into_inner(), run.done.get(), elapsed))
 }
@@ -218,22 +222,19 @@ impl Run<'_> {
             .collect::<Result<_>>()?;
         let polls = self.options.wait == Wait::Poll;
         let depth = if purpose == Purpose::Memory { 1 } else { depth };
-        let request = Request { purpose, polls, size: self.size, depth };
+        let silence = seconds(self.options.duration);
+        let request = Request { purpose, polls, silence, size: self.size, depth };
         let (connection, answer) = connect(&self.session, pair, ends, &request, self.options.peer.timeout)?;
+        let credits = if purpose == Purpose::Sink { request.receives().into() } else { u64::MAX };
         let memory = self.session.shared_memory(self.size as usize, RegionFlags::RDMA_READ_SINK)?;
-        Ok(Ready { connection, remote: answer.memory, memory, receiving })
+        Ok(Ready { connection, remote: answer.memory, memory, receiving, credits })
     }
 
     /// Keeps `depth` requests outstanding until the time is over, or a SIGINT.
     async fn work(&self, ready: Ready, depth: u32) -> Result<Connection> {
-        let Ready { connection, remote, memory, mut receiving } = ready;
+        let Ready { connection, remote, memory, mut receiving, mut credits } = ready;
         let mut requests = 0u64;
         let echoed = self.options.operation == Operation::Send && !self.options.bandwidth;
-        let mut credits = if self.options.operation == Operation::Send && self.options.bandwidth {
-            u64::from(RECEIVES)
-        } else {
-            u64::MAX
-        };
         let mut outstanding: VecDeque<(Instant, Transfer<SharedMemory>)> = VecDeque::new();
         loop {
             // At least one request is measured, however short the time.
@@ -289,9 +290,13 @@ impl Run<'_> {
         u32::from_be_bytes(number).into()
     }
 
-    /// Waits for the future. After a SIGINT, which it ends by itself, it has a moment to do so; its peer may be gone.
-    fn wait<F: Future>(&self, future: F) -> Option<F::Output> {
+    /// Waits for the future, as long as requests complete. After a SIGINT, which it ends by itself, it has a moment to do so; its
+    /// peer may be gone.
+    fn wait<F: Future>(&self, future: F) -> Result<Option<F::Output>> {
         let mut future = pin!(future);
+        let limit = self.options.peer.timeout;
+        // Counted by what was waited: while this process is stopped, the peer is not silent.
+        let (mut done, mut idle) = (self.done.get(), Duration::ZERO);
         loop {
             let future = future.as_mut();
             let output = match self.options.wait {
@@ -301,7 +306,12 @@ impl Run<'_> {
                 Wait::Port => self.port.borrow_mut().as_mut().expect("made for this").wait_for(SLICE, future),
             };
             if output.is_some() || interrupt::came() {
-                return output;
+                return Ok(output);
+            }
+            idle = if self.done.get() == done { idle + SLICE } else { Duration::ZERO };
+            done = self.done.get();
+            if idle >= limit {
+                return Err(silent(limit).context(format!("waiting for request {}", done + 1)));
             }
         }
     }

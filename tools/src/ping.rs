@@ -5,7 +5,7 @@ use crate::failure::conclude;
 use crate::interrupt;
 use crate::measure::Times;
 use crate::peer::{connect, session};
-use crate::protocol::{Purpose, Request};
+use crate::protocol::{Purpose, Request, seconds};
 use anyhow::{Context, Result, ensure};
 use ndcompat::{Buffer, Connection, Session, Status, Transfer};
 use serde_json::json;
@@ -18,7 +18,8 @@ pub fn run(options: &cli::Ping, json: bool) -> Result<bool> {
     let size = options.size as usize;
     let pair = session.queue_pair().receives(2).requests(2).build()?;
     let receiving = pair.receive(session.buffer(size)?);
-    let request = Request { purpose: Purpose::Echo, polls: false, size: options.size, depth: 1 };
+    let silence = seconds(options.interval);
+    let request = Request { purpose: Purpose::Echo, polls: false, silence, size: options.size, depth: 1 };
     let (connection, _) = connect(&session, pair, ends, &request, options.peer.timeout)?;
     let from = connection.local_address()?;
     if !json {
@@ -79,7 +80,8 @@ fn exchange(
         each(number, time);
         (message, receiving) = (back, connection.receive(answer));
     }
-    session.wait(connection.disconnect()).context("disconnecting")
+    let end = session.wait_for(limit, connection.disconnect());
+    end.unwrap_or(Err(Status::IO_TIMEOUT)).context("disconnecting")
 }
 
 /// The result of a request, unless it takes too long or there is a SIGINT.

@@ -4,11 +4,16 @@
 
 use anyhow::{Result, bail};
 use ndcompat::RemoteMemory;
+use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"NDP1";
 
-/// The most memory that one connection may ask for, in bytes.
+/// The most memory for pieces and messages that a server has for one connection, in bytes.
 pub const MOST_MEMORY: u64 = 1 << 30;
+/// The most of it that a server has for all its connections.
+pub const MOST_MEMORY_OF_ALL: u64 = 4 * MOST_MEMORY;
+/// The most connections that a server has at once.
+pub const MOST_CONNECTIONS: u32 = 1024;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub struct Request {
     pub purpose: Purpose,
     /// The peer should poll instead of sleeping.
     pub polls: bool,
+    /// For how many seconds the sender of this may be silent, besides what the server allows everybody.
+    pub silence: u16,
     /// Size of a message, or of a piece of a file, in bytes.
     pub size: u32,
     /// How many of them may be in flight.
@@ -42,12 +49,18 @@ pub struct Answer {
     pub memory: RemoteMemory,
 }
 
+/// So many seconds, or the most that a request can tell.
+pub fn seconds(time: Duration) -> u16 {
+    u16::try_from(time.as_secs_f64().ceil() as u64).unwrap_or(u16::MAX)
+}
+
 impl Request {
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = self.purpose as u8;
         bytes[5] = self.polls.into();
+        bytes[6..8].copy_from_slice(&self.silence.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
         bytes[12..].copy_from_slice(&self.depth.to_be_bytes());
         bytes
@@ -66,16 +79,53 @@ impl Request {
             4 => Purpose::File,
             other => bail!("a peer that wants something unknown, number {other}"),
         };
-        let request = Request { purpose, polls: bytes[5] != 0, size: number(8), depth: number(12) };
-        if request.size == 0 || request.depth == 0 || request.memory() > MOST_MEMORY {
+        let silence = u16::from_be_bytes([bytes[6], bytes[7]]);
+        let request = Request { purpose, polls: bytes[5] != 0, silence, size: number(8), depth: number(12) };
+        if request.size == 0 || request.depth == 0 {
             bail!("a peer that wants {} times {} bytes", request.depth, request.size);
         }
+        request.check()?;
         Ok(request)
     }
 
-    /// The size of the memory asked for, in bytes.
+    /// Fails if a server needs more memory for this than it has for a connection.
+    pub fn check(&self) -> Result<()> {
+        let memory = self.memory();
+        if memory > MOST_MEMORY {
+            bail!(
+                "{} times {} bytes are more than {MOST_MEMORY}, the most that `nd serve` has for a connection",
+                memory / u64::from(self.size),
+                self.size
+            );
+        }
+        Ok(())
+    }
+
+    /// How many receives the server has for the peer's messages. Of messages of which 64 do not fit into its memory, it has
+    /// as many as do; an even number, as each half of them makes a credit.
+    pub fn receives(&self) -> u32 {
+        match self.purpose {
+            Purpose::Echo => 2,
+            Purpose::Sink => ((MOST_MEMORY / u64::from(self.size)).min(RECEIVES.into()) as u32).max(2) & !1,
+            Purpose::Memory => 1,
+            Purpose::File => 2 * self.depth.min(RECEIVES / 2),
+        }
+    }
+
+    /// The bytes of messages and pieces that the server registers for this. What does not depend on their size is left out.
     pub fn memory(&self) -> u64 {
-        u64::from(self.size) * u64::from(self.depth)
+        let number = match self.purpose {
+            // The answer, too.
+            Purpose::Echo => self.receives() + 1,
+            Purpose::Sink => self.receives(),
+            Purpose::Memory | Purpose::File => self.depth,
+        };
+        u64::from(self.size) * u64::from(number)
+    }
+
+    /// The size of the memory that the peer writes to or reads from, in bytes.
+    pub fn shared(&self) -> usize {
+        self.size as usize * self.depth as usize
     }
 }
 
@@ -124,9 +174,10 @@ mod tests {
 
     #[test]
     fn requests_and_answers_survive_the_wire_and_its_padding() {
-        let request = Request { purpose: Purpose::File, polls: true, size: 0x0102_0304, depth: 5 };
+        let request =
+            Request { purpose: Purpose::File, polls: true, silence: 0x0607, size: 0x0102_0304, depth: 5 };
         let mut bytes = request.to_bytes().to_vec();
-        assert_eq!(bytes, [b'N', b'D', b'P', b'1', 4, 1, 0, 0, 1, 2, 3, 4, 0, 0, 0, 5]);
+        assert_eq!(bytes, [b'N', b'D', b'P', b'1', 4, 1, 6, 7, 1, 2, 3, 4, 0, 0, 0, 5]);
         bytes.resize(56, 0);
         assert_eq!(Request::from_bytes(&bytes).unwrap(), request);
         let answer = Answer { memory: RemoteMemory { address: 7, token: 9 } };
@@ -135,12 +186,29 @@ mod tests {
 
     #[test]
     fn what_no_nd_has_sent_is_refused() {
-        let good = Request { purpose: Purpose::Echo, polls: false, size: 1, depth: 1 }.to_bytes();
+        let good = Request { purpose: Purpose::Echo, polls: false, silence: 0, size: 1, depth: 1 }.to_bytes();
         for (at, value) in [(0, 0), (4, 0), (4, 5), (11, 0), (15, 0), (8, 255)] {
             let mut bad = good;
             bad[at] = value;
             assert!(Request::from_bytes(&bad).is_err(), "{at}");
         }
         assert!(Request::from_bytes(&good[..15]).is_err() && Answer::from_bytes(&[0; 16]).is_err());
+    }
+
+    #[test]
+    fn no_connection_has_more_memory_than_what_is_checked() {
+        let asks = |purpose, size, depth| {
+            let request = Request { purpose, polls: false, silence: 0, size, depth };
+            Request::from_bytes(&request.to_bytes()).map(|request| (request.receives(), request.memory()))
+        };
+        // 64 receives of 1 GiB, or two and what goes back, whatever is said of their number.
+        assert!(asks(Purpose::Sink, 1 << 30, 1).is_err() && asks(Purpose::Echo, 1 << 30, 1).is_err());
+        assert!(asks(Purpose::Memory, 1 << 30, 2).is_err() && asks(Purpose::File, 1 << 30, 2).is_err());
+        assert_eq!(asks(Purpose::Memory, 1 << 30, 1).unwrap(), (1, MOST_MEMORY));
+        assert_eq!(asks(Purpose::Echo, 1 << 20, 4000).unwrap(), (2, 3 << 20));
+        // How many the sender has under way is its own affair.
+        assert_eq!(asks(Purpose::Sink, 64 << 20, 32).unwrap(), (16, MOST_MEMORY));
+        assert_eq!(asks(Purpose::Sink, 64, 1024).unwrap(), (RECEIVES, 64 * 64));
+        assert_eq!(asks(Purpose::Sink, 200 << 20, 1).unwrap().0, 4);
     }
 }

@@ -6,7 +6,7 @@ use crate::output::{self, plain};
 use crate::protocol::Request;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
 use anyhow::{Context, Result, bail, ensure};
-use ndcompat::{Connection, SharedMemory};
+use ndcompat::{Connection, SharedMemory, Status};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -30,10 +30,12 @@ pub fn receive(
     files: &Files,
 ) -> Result<()> {
     let outcome = take(waiting, connection, receives, memory, request, files);
-    if let Err(error) = &outcome {
+    if let Err(error) = &outcome
+        && error.downcast_ref() != Some(&Status::IO_TIMEOUT)
+    {
         let mut message = vec![FAILED];
         message.extend(format!("{error:#}").bytes().take(LONGEST_MESSAGE - 1));
-        let _ = say(waiting.session, connection, &message);
+        let _ = say(waiting, connection, &message);
         if let Ok(gone) = connection.disconnected() {
             let _ = waiting.session.wait_for(std::time::Duration::from_secs(5), gone);
         }
@@ -50,7 +52,7 @@ fn take(
     files: &Files,
 ) -> Result<()> {
     let mut next = || -> Result<Vec<u8>> {
-        let (buffer, received) = waiting.wait(receives.pop_front().context("no receive is outstanding")?);
+        let (buffer, received) = waiting.wait(receives.pop_front().context("no receive is outstanding")?)?;
         let message = buffer[..received.context("the peer has left early")?.bytes].to_vec();
         receives.push_back(connection.receive(buffer));
         Ok(message)
@@ -78,7 +80,7 @@ fn take(
                 digest.update(&piece[..length]);
                 file.write(&piece[..length])?;
                 (at, bytes) = (at + 1, bytes + length as u64);
-                say(waiting.session, connection, &[TAKEN])?;
+                say(waiting, connection, &[TAKEN])?;
             }
             Some(&END) => {
                 ensure!(bytes == length, "{bytes} bytes came of {length}");
@@ -94,9 +96,9 @@ fn take(
                 } else {
                     out!("{}: {bytes} bytes from {from}", plain(name));
                 }
-                say(waiting.session, connection, &[WHOLE])?;
+                say(waiting, connection, &[WHOLE])?;
                 let gone = connection.disconnected();
-                return gone.map_or(Ok(()), |gone| ended(waiting.session.wait(gone)));
+                return gone.map_or(Ok(()), |gone| ended(waiting.wait(gone)?));
             }
             _ => bail!("a message that has no meaning"),
         }

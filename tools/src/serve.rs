@@ -1,20 +1,22 @@
 //! `nd serve`: the other end of ping, perf and copy.
 
-use crate::cli::{self, PORT, Peer};
+use crate::cli::{self, IDLE, PORT, Peer};
 use crate::failure;
 use crate::messages::{Receives, Waiting, ended, receive_all};
 use crate::output::{self, plain};
 use crate::peer::{self, Ends};
 use crate::protocol::file::LONGEST_MESSAGE;
-use crate::protocol::{Answer, CREDIT, Purpose, RECEIVES, Request};
+use crate::protocol::{Answer, CREDIT, MOST_CONNECTIONS, MOST_MEMORY_OF_ALL, Purpose, RECEIVES, Request};
 use crate::receive_file::{self, Files};
-use anyhow::{Context, Result};
+use crate::room::Room;
+use anyhow::{Context, Error, Result};
 use ndcompat::types::RegionFlags;
 use ndcompat::{
     Buffer, Connection, Incoming, Memory, Offer, Provider, RemoteMemory, Session, SharedMemory, Transfer,
 };
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     let everywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
@@ -30,22 +32,35 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     let files = Files { folder: options.receive.clone(), overwrite: options.overwrite, json };
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
+    let service = Service { at: address, files, room: Room::default(), idle: options.idle };
     if json {
         output::json(&serde_json::json!({ "listening": address }));
     } else {
         out!("listening on {address}");
     }
-    let mut threads = Vec::new();
+    let (mut threads, mut is_well) = (Vec::new(), true);
     for number in 1.. {
         let incoming = session.wait(acceptor.request()).context("waiting for peers")?;
-        threads.push(serve_in_thread(address, incoming, &files)?);
-        threads.retain(|thread: &thread::JoinHandle<_>| !thread.is_finished());
+        match service.serve_in_thread(incoming) {
+            Some(thread) => threads.push(thread),
+            None => is_well = false,
+        }
+        for ended in threads.extract_if(.., |thread| thread.is_finished()) {
+            is_well &= went_well(ended);
+        }
         if options.connections == Some(number) {
             break;
         }
     }
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    Ok(true)
+    for thread in threads {
+        is_well &= went_well(thread);
+    }
+    Ok(is_well)
+}
+
+/// Waits for a connection to end. One whose thread has panicked has failed.
+fn went_well(connection: JoinHandle<bool>) -> bool {
+    connection.join().unwrap_or(false)
 }
 
 /// Listens on an address, or, for 0.0.0.0 and ::, on all addresses of that family that the first adapter has.
@@ -62,10 +77,9 @@ pub fn start(address: SocketAddr) -> Result<SocketAddr> {
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
     thread::Builder::new().name("nd-serve".into()).spawn(move || {
+        let service = Service { at: address, files: Files::default(), room: Room::default(), idle: IDLE };
         while let Ok(incoming) = session.wait(acceptor.request()) {
-            if let Err(error) = serve_in_thread(address, incoming, &Files::default()) {
-                eprintln!("nd serve: {}", plain(&format!("{error:#}")));
-            }
+            service.serve_in_thread(incoming);
         }
     })?;
     Ok(address)
@@ -83,73 +97,95 @@ impl Peer {
     }
 }
 
-fn serve_in_thread(at: SocketAddr, incoming: Incoming, files: &Files) -> Result<thread::JoinHandle<()>> {
-    let files = files.clone();
-    let work = move || {
-        let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
-        if let Err(error) = serve(incoming, &files) {
-            // The name of a file, which the peer has chosen, may be in it.
-            eprintln!("nd serve: {peer} at {at}: {}", plain(&format!("{error:#}")));
-            if files.json {
-                let mut failure = failure::as_json(&error, None);
-                failure["from"] = peer.into();
-                output::json(&failure);
-            }
-        }
-    };
-    Ok(thread::Builder::new().name("nd-connection".into()).spawn(work)?)
+/// What the connections of a server have in common.
+#[derive(Clone)]
+struct Service {
+    at: SocketAddr,
+    files: Files,
+    room: Room,
+    idle: Duration,
 }
 
-fn serve(incoming: Incoming, files: &Files) -> Result<()> {
-    let request = match Request::from_bytes(incoming.private_data()) {
-        Ok(request) => request,
-        Err(error) => {
-            incoming.reject(b"nd serve does not understand what is asked")?;
-            return Err(error);
-        }
-    };
-    if request.purpose == Purpose::File && files.folder.is_none() {
-        incoming.reject(b"nd serve takes files only with --receive")?;
-        anyhow::bail!("a file is refused: nd serve was started without --receive");
+impl Service {
+    /// Serves a connection. The thread ends with whether it went well. Without a thread the peer is refused.
+    fn serve_in_thread(&self, incoming: Incoming) -> Option<JoinHandle<bool>> {
+        let peer = incoming.peer_address().map_or("a peer".to_owned(), |peer| peer.to_string());
+        let service = self.clone();
+        let of = peer.clone();
+        let work = move || {
+            let outcome = service.serve(incoming);
+            if let Err(error) = &outcome {
+                service.report(&of, error);
+            }
+            outcome.is_ok()
+        };
+        let begun = thread::Builder::new().name("nd-connection".into()).spawn(work);
+        begun.map_err(|error| self.report(&peer, &Error::from(error).context("making a thread"))).ok()
     }
-    // Each connection has a session of its own, so that threads share none. It is on the listener's adapter.
-    let session = Session::builder(incoming.adapter()).depth(4 * RECEIVES).build()?;
-    let receives = match request.purpose {
-        Purpose::Echo => 2,
-        Purpose::Sink => RECEIVES,
-        Purpose::Memory => 1,
-        Purpose::File => 2 * request.depth.min(RECEIVES / 2),
-    };
-    let pair = session.queue_pair().receives(receives).requests(RECEIVES).build()?;
-    let memory = match request.purpose {
-        Purpose::Memory | Purpose::File => {
-            let flags = RegionFlags::ALLOW_REMOTE_WRITE | RegionFlags::ALLOW_REMOTE_READ;
-            Some(session.shared_memory(request.memory() as usize, flags)?)
+
+    fn report(&self, peer: &str, error: &Error) {
+        // The name of a file, which the peer has chosen, may be in it.
+        eprintln!("nd serve: {peer} at {}: {}", self.at, plain(&format!("{error:#}")));
+        if self.files.json {
+            let mut failure = failure::as_json(error, None);
+            failure["from"] = peer.into();
+            output::json(&failure);
         }
-        _ => None,
-    };
-    let length = match request.purpose {
-        Purpose::File => LONGEST_MESSAGE,
-        Purpose::Memory => 1,
-        _ => request.size as usize,
-    };
-    let receiving = receive_all(&session, &pair, receives, length)?;
-    let none = RemoteMemory { address: 0, token: 0 };
-    let answer = Answer { memory: memory.as_ref().map_or(none, |memory| memory.remote(0)) }.to_bytes();
-    let offer = Offer::new().private_data(&answer).inbound_reads(16);
-    let connection = session.wait(incoming.accept(pair, offer)).context("accepting")?;
-    let waiting = Waiting { session: &session, polls: request.polls };
-    match request.purpose {
-        Purpose::Echo => echo(&waiting, &connection, receiving, request.size as usize),
-        Purpose::Sink => sink(&waiting, &connection, receiving),
-        Purpose::Memory => {
-            let gone = connection.disconnected()?;
-            // The peer reads and writes by RDMA: wait until it disconnects.
-            ended(session.wait(gone))
+    }
+
+    fn serve(&self, incoming: Incoming) -> Result<()> {
+        let request = match Request::from_bytes(incoming.private_data()) {
+            Ok(request) => request,
+            Err(error) => {
+                incoming.reject(b"nd serve does not understand what is asked, or has not the memory")?;
+                return Err(error);
+            }
+        };
+        if request.purpose == Purpose::File && self.files.folder.is_none() {
+            incoming.reject(b"nd serve takes files only with --receive")?;
+            anyhow::bail!("a file is refused: nd serve was started without --receive");
         }
-        Purpose::File => {
-            let memory: SharedMemory = memory.expect("made above");
-            receive_file::receive(&waiting, &connection, receiving, &memory, &request, files)
+        let Some(_share) = self.room.take(request.memory()) else {
+            incoming.reject(b"nd serve has too many connections, or too little memory left for this one")?;
+            anyhow::bail!(
+                "no room: all connections have {MOST_MEMORY_OF_ALL} bytes together, and {MOST_CONNECTIONS} are the most"
+            );
+        };
+        // Each connection has a session of its own, so that threads share none. It is on the listener's adapter.
+        let session = Session::builder(incoming.adapter()).depth(4 * RECEIVES).build()?;
+        let receives = request.receives();
+        let pair = session.queue_pair().receives(receives).requests(RECEIVES).build()?;
+        let memory = match request.purpose {
+            Purpose::Memory | Purpose::File => {
+                let flags = RegionFlags::ALLOW_REMOTE_WRITE | RegionFlags::ALLOW_REMOTE_READ;
+                Some(session.shared_memory(request.shared(), flags)?)
+            }
+            _ => None,
+        };
+        let length = match request.purpose {
+            Purpose::File => LONGEST_MESSAGE,
+            Purpose::Memory => 1,
+            _ => request.size as usize,
+        };
+        let receiving = receive_all(&session, &pair, receives, length)?;
+        let none = RemoteMemory { address: 0, token: 0 };
+        let answer = Answer { memory: memory.as_ref().map_or(none, |memory| memory.remote(0)) }.to_bytes();
+        let offer = Offer::new().private_data(&answer).inbound_reads(16);
+        let limit = self.idle + Duration::from_secs(request.silence.into());
+        let waiting = Waiting { session: &session, polls: request.polls, limit };
+        let connection = waiting.wait(incoming.accept(pair, offer))?.context("accepting")?;
+        match request.purpose {
+            Purpose::Echo => echo(&waiting, &connection, receiving, request.size as usize),
+            Purpose::Sink => sink(&waiting, &connection, receiving),
+            Purpose::Memory => {
+                let gone = connection.disconnected()?;
+                // The peer reads and writes by RDMA: wait until it disconnects.
+                ended(waiting.wait(gone)?)
+            }
+            Purpose::File => {
+                let memory: SharedMemory = memory.expect("made above");
+                receive_file::receive(&waiting, &connection, receiving, &memory, &request, &self.files)
+            }
         }
     }
 }
@@ -158,14 +194,14 @@ fn serve(incoming: Incoming, files: &Files) -> Result<()> {
 fn echo(waiting: &Waiting<'_>, connection: &Connection, mut receiving: Receives, size: usize) -> Result<()> {
     let mut answer = waiting.session.buffer(size)?;
     while let Some(next) = receiving.pop_front() {
-        let (message, received) = waiting.wait(next);
+        let (message, received) = waiting.wait(next)?;
         let bytes = match received {
             Ok(done) => done.bytes,
             Err(status) => return ended(Err(status)),
         };
         answer[..bytes].copy_from_slice(&message[..bytes]);
         receiving.push_back(connection.receive(message));
-        let (back, sent) = waiting.wait(connection.send(answer.part(..bytes)));
+        let (back, sent) = waiting.wait(connection.send(answer.part(..bytes)))?;
         answer = back;
         if let Err(status) = sent {
             return ended(Err(status));
@@ -182,7 +218,7 @@ fn sink(waiting: &Waiting<'_>, connection: &Connection, mut receiving: Receives)
     let mut credit = Credit::Here(credit);
     let mut taken = 0;
     while let Some(next) = receiving.pop_front() {
-        let (message, received) = waiting.wait(next);
+        let (message, received) = waiting.wait(next)?;
         if let Err(status) = received {
             return ended(Err(status));
         }
@@ -192,7 +228,7 @@ fn sink(waiting: &Waiting<'_>, connection: &Connection, mut receiving: Receives)
             taken = 0;
             let buffer = match credit {
                 Credit::Here(buffer) => buffer,
-                Credit::Sent(before) => match waiting.wait(before) {
+                Credit::Sent(before) => match waiting.wait(before)? {
                     (buffer, Ok(_)) => buffer,
                     (_, Err(status)) => return ended(Err(status)),
                 },

@@ -32,10 +32,15 @@ impl Server {
     }
 
     fn run(address: &str, arguments: &[&str]) -> Server {
+        Server::with_environment(address, arguments, &[])
+    }
+
+    fn with_environment(address: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
             .args(["--json", "serve", "--bind", address])
             .args(arguments)
             .env("NDCOMPAT_EMULATOR", "on")
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -111,6 +116,21 @@ fn info_lists_the_providers_of_the_catalogue_and_what_is_refused() {
     assert_eq!(other["file"], path("another.provider"));
     assert_eq!(catalogue["refused"].as_array().unwrap().len(), 2, "{catalogue}");
     assert_eq!(catalogue["folders"][0], folder.path().to_str().unwrap());
+}
+
+#[test]
+fn info_shows_a_folder_of_providers_whose_name_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let description = "id = {0F0E0D0C-0B0A-0908-0706-050403020100}\nlibrary = /usr/lib/x.so\nname = X\n";
+    std::fs::write(folder.join("x.provider"), description).unwrap();
+    let output = nd(&["info", "--json"]).env("NDCOMPAT_PROVIDERS", &folder).assert().success();
+    let info: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert!(info["catalogue"]["folders"][0].as_str().unwrap().ends_with("/\u{fffd}"), "{info}");
+    let file = info["catalogue"]["providers"][1]["file"].as_str().unwrap();
+    assert!(file.ends_with("/\u{fffd}/x.provider"), "{info}");
 }
 
 #[test]
@@ -234,6 +254,45 @@ fn a_server_tells_what_has_failed_as_json_too() {
 }
 
 #[test]
+fn a_server_of_some_connections_ends_with_how_they_went() {
+    // The first of two, which is over when the other comes, and the last.
+    for failing in [0, 1, 2] {
+        let mut server = Server::start(&["--connections", "2"]);
+        for number in 1..=2 {
+            if number == failing {
+                nd(&["copy", "/etc/hostname", "127.0.0.1:x", "--port", server.port()]).assert().code(1);
+                server.says();
+            } else {
+                nd(&["ping", &server.1, "-c", "1"]).assert().success();
+            }
+        }
+        assert_eq!(server.0.wait().unwrap().code(), Some(i32::from(failing != 0)), "{failing}");
+    }
+}
+
+#[test]
+fn a_server_goes_on_after_a_thread_that_could_not_be_made() {
+    // Where the stacks of threads are so large, the limit below leaves room for everything else.
+    let mut server = Server::with_environment("127.0.0.1:0", &[], &[("RUST_MIN_STACK", "1073741824")]);
+    let limit = |bytes: u64| {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        let pid = server.0.id() as i32;
+        // SAFETY: the limits are a local.
+        assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_AS, &limit, std::ptr::null_mut()) }, 0);
+    };
+    let pages = std::fs::read_to_string(format!("/proc/{}/statm", server.0.id())).unwrap();
+    let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
+    // SAFETY: it only returns a number.
+    let used = pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    limit(used + (512 << 20));
+    nd(&["ping", &server.1, "-c", "1"]).assert().code(1).stderr(contains("ND_CONNECTION_REFUSED"));
+    limit(libc::RLIM_INFINITY);
+    let failure = server.says();
+    assert!(failure["error"].as_str().unwrap().starts_with("making a thread: "), "{failure}");
+    nd(&["ping", &server.1, "-c", "1"]).assert().success();
+}
+
+#[test]
 fn a_port_that_is_taken_is_told() {
     let server = Server::start(&[]);
     let failed = nd(&["serve", "--bind", &server.1]).assert().code(1);
@@ -316,6 +375,99 @@ fn an_interrupted_ping_tells_what_has_come_back() {
         assert!(lines.last().unwrap().starts_with("min "));
         assert_eq!(ping.wait_with_output().unwrap().status.code(), Some(0));
     }
+}
+
+/// Starts to copy a file that is so long that it does not end, and waits until some of it has arrived in the folder.
+fn begin_endless_copy(folder: &std::path::Path, server: &Server, arguments: &[&str]) -> Child {
+    let from = folder.join("from");
+    // It has no blocks, so that it may be long.
+    std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
+    let copy = ["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port(), "--piece", "64K"];
+    let sender = begin(&[&copy, arguments].concat());
+    // In a file that has no name yet or a temporary one.
+    let descriptors = format!("/proc/{}/fd", server.0.id());
+    let is_there = |entry: std::fs::DirEntry| {
+        let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(folder.join("to")));
+        file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
+    };
+    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
+        std::thread::yield_now();
+    }
+    sender
+}
+
+/// How a child ends, which has a minute for it.
+fn end_of(mut child: Child) -> std::process::Output {
+    let begin = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_measurement_ends_when_its_peer_has_stopped() {
+    for (operation, wait) in [("send", "poll"), ("write", "event"), ("read", "descriptor"), ("send", "port")]
+    {
+        for bandwidth in [false, true] {
+            let server = Server::start(&[]);
+            let mut perf =
+                vec!["perf", &server.1, "-d", "3600", "-o", operation, "-w", wait, "--timeout", "0.5"];
+            perf.extend(bandwidth.then_some("-b"));
+            let mut perf = begin(&perf);
+            await_handler(&mut perf);
+            signal(&server.0, libc::SIGSTOP);
+            let output = end_of(perf);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("the peer has been silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_ends_when_its_receiver_has_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let copy = begin_endless_copy(folder.path(), &server, &["--timeout", "0.5"]);
+    signal(&server.0, libc::SIGSTOP);
+    let output = end_of(copy);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+}
+
+#[test]
+fn a_server_ends_the_connections_of_peers_that_have_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let mut server = Server::start(&["--idle", "0.5", "--receive", to.to_str().unwrap()]);
+    let address = server.1.clone();
+    let ping = ["ping", &address, "-c", "1000000000", "-i", "0"];
+    let memory = ["perf", &address, "-o", "write", "-d", "5"];
+    for peer in [Some(&ping[..]), Some(&memory), None] {
+        let mut stopped = match peer {
+            Some(arguments) => begin(arguments),
+            None => begin_endless_copy(folder.path(), &server, &[]),
+        };
+        if peer.is_some() {
+            await_handler(&mut stopped);
+        }
+        signal(&stopped, libc::SIGSTOP);
+        let failure = server.says();
+        assert_eq!(failure["status"], "ND_IO_TIMEOUT", "{failure}");
+        stopped.kill().unwrap();
+        stopped.wait().unwrap();
+    }
+    // A peer says how long it may be silent: this one does, for longer than the server would let it.
+    nd(&["ping", &server.1, "-c", "2", "-i", "1"]).assert().success();
 }
 
 #[test]
@@ -519,27 +671,10 @@ fn a_name_that_may_be_meant_as_the_port_is_told() {
 #[test]
 fn nothing_is_left_of_a_file_whose_receiver_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let to = folder.path().join("to");
     std::fs::create_dir(&to).unwrap();
-    // It has no blocks, so that it may be long.
-    std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
     let mut server = Server::start(&["--receive", to.to_str().unwrap()]);
-    let sender = std::process::Command::new(env!("CARGO_BIN_EXE_nd"))
-        .args(["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port()])
-        .args(["--piece", "64K", "--depth", "1"])
-        .env("NDCOMPAT_EMULATOR", "on")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Until something of it has arrived, in a file that has no name yet or a temporary one.
-    let descriptors = format!("/proc/{}/fd", server.0.id());
-    let is_there = |entry: std::fs::DirEntry| {
-        let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(&to));
-        file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
-    };
-    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
-        std::thread::yield_now();
-    }
+    let sender = begin_endless_copy(folder.path(), &server, &["--depth", "1"]);
     server.0.kill().unwrap();
     server.0.wait().unwrap();
     let output = sender.wait_with_output().unwrap();

@@ -4,7 +4,7 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::queue_pair::QueuePair;
 use crate::device::adapter::Adapter;
 use crate::rust_api::memory::AnyMemory;
-use crate::rust_api::request_table::{Done, Queue, RequestTable};
+use crate::rust_api::request_table::{Done, Queue, Request, RequestTable};
 use crate::rust_api::waiting::{is_wanted, wake_all};
 use crate::status::{Result, Status};
 use crate::types::{Completion, NotifyType, RequestType};
@@ -146,7 +146,9 @@ impl Dispatcher {
                     failure => failure,
                 };
                 if let Some(status) = failure {
-                    woken.extend(self.fail(status));
+                    let (failed, forgotten) = self.fail(status);
+                    woken.extend(failed);
+                    dropped.extend(forgotten);
                 }
                 if !taking.again.get() {
                     break;
@@ -172,7 +174,9 @@ impl Dispatcher {
         let again = taking.again.get();
         drop(taking);
         if let Some(status) = failure {
-            wake_all(self.fail(status));
+            let (woken, dropped) = self.fail(status);
+            wake_all(woken);
+            drop(dropped);
         }
         if again {
             self.take_results();
@@ -197,8 +201,9 @@ impl Dispatcher {
         Some(status).filter(|&status| status != Status::PENDING)
     }
 
-    /// The completion queue has failed: completes all requests with `status`. Returns the wakers to call.
-    fn fail(&self, status: Status) -> Vec<Waker> {
+    /// The completion queue has failed: completes all requests with `status`. Returns the wakers to call, and the requests that
+    /// nobody waits for, both for when no lock is held.
+    fn fail(&self, status: Status) -> (Vec<Waker>, Vec<Request>) {
         let pairs = self.requests.lock().refuse(status);
         // The device must stop using the memory before that is given back. Any queue pair may take a shared receive.
         for pair in pairs {

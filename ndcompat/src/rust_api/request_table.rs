@@ -192,16 +192,21 @@ impl RequestTable {
         self.pairs.living()
     }
 
-    /// Completes all outstanding requests with `status`. Returns the wakers to call.
-    pub(super) fn fail(&mut self, status: Status) -> Vec<Waker> {
-        let mut woken = Vec::new();
-        for (_, request) in &mut self.requests {
-            if let State::Outstanding(waker) = &mut request.state {
-                woken.extend(waker.take());
-                request.state = State::Done(Err(status));
+    /// Completes all outstanding requests with `status`. Returns the wakers to call, and the requests whose futures were dropped,
+    /// which the caller drops when it has unlocked the table.
+    pub(super) fn fail(&mut self, status: Status) -> (Vec<Waker>, Vec<Request>) {
+        let (mut woken, mut forgotten) = (Vec::new(), Vec::new());
+        for (key, request) in &mut self.requests {
+            match &mut request.state {
+                State::Outstanding(waker) => {
+                    woken.extend(waker.take());
+                    request.state = State::Done(Err(status));
+                }
+                State::Dropped => forgotten.push(key),
+                State::Done(_) => {}
             }
         }
         self.waiting = 0;
-        woken
+        (woken, forgotten.into_iter().map(|key| self.requests.remove(key)).collect())
     }
 }

@@ -207,24 +207,31 @@ NDW_INLINE BOOLEAN InterlockedCompareExchange128(volatile LONG64 *target, LONG64
 #endif
 
 /* `bit` may lie beyond the first word. */
-#define NDW_BITS(suffix, type, width) \
-    NDW_INLINE BOOLEAN InterlockedBitTestAndSet##suffix(volatile type *base, type bit) \
+#define NDW_BITS(suffix, type, bit_type, width) \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndSet##suffix(volatile type *base, bit_type bit) \
     { \
         const type mask = (type)(1ull << (bit & (width - 1))); \
         return (__atomic_fetch_or(base + bit / width, mask, __ATOMIC_SEQ_CST) & mask) != 0; \
     } \
-    NDW_INLINE BOOLEAN InterlockedBitTestAndReset##suffix(volatile type *base, type bit) \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndReset##suffix(volatile type *base, bit_type bit) \
     { \
         const type mask = (type)(1ull << (bit & (width - 1))); \
         return (__atomic_fetch_and(base + bit / width, (type)~mask, __ATOMIC_SEQ_CST) & mask) != 0; \
     } \
-    NDW_INLINE BOOLEAN InterlockedBitTestAndComplement##suffix(volatile type *base, type bit) \
+    NDW_INLINE BOOLEAN InterlockedBitTestAndComplement##suffix(volatile type *base, bit_type bit) \
     { \
         const type mask = (type)(1ull << (bit & (width - 1))); \
         return (__atomic_fetch_xor(base + bit / width, mask, __ATOMIC_SEQ_CST) & mask) != 0; \
     }
-NDW_BITS(, LONG, 32)
-NDW_BITS(64, LONG64, 64)
+NDW_BITS(, LONG, LONG, 32)
+NDW_BITS(64, LONG64, LONG64, 64)
+#ifdef __cplusplus
+/* The program's own types, where they are not those of the functions: the lower 32 bits of its `long` count; __int64. */
+extern "C++" {
+NDW_BITS(, long, LONG, 32)
+NDW_BITS(64, long long, LONG64, 64)
+}
+#endif
 #undef NDW_BITS
 
 /* Single loads and stores. */
@@ -246,11 +253,21 @@ NDW_ACCESS(ULong64, , ULONG64)
 NDW_ACCESS(LongPtr, , LONG_PTR)
 NDW_ACCESS(ULongPtr, , ULONG_PTR)
 NDW_ACCESS(Pointer, , PVOID)
+#ifdef __cplusplus
+extern "C++" {
+NDW_ACCESS(, , long)
+NDW_ACCESS(, 64, long long)
+NDW_ACCESS(ULong, , unsigned long)
+NDW_ACCESS(ULong64, , unsigned long long)
+NDW_ACCESS(LongPtr, , long long)
+NDW_ACCESS(ULongPtr, , unsigned long long)
+}
+#endif
 #undef NDW_ACCESS
 
 /* MSVC's names of the same intrinsics. */
-#define _interlockedbittestandset   InterlockedBitTestAndSet
-#define _interlockedbittestandreset InterlockedBitTestAndReset
+#define _interlockedbittestandset     InterlockedBitTestAndSet
+#define _interlockedbittestandreset   InterlockedBitTestAndReset
 #define _interlockedbittestandset64   InterlockedBitTestAndSet64
 #define _interlockedbittestandreset64 InterlockedBitTestAndReset64
 #define _InterlockedIncrement              InterlockedIncrement

@@ -135,6 +135,26 @@ NDW_BIT_OF(_bittestandset64, ndw_word64, void *, long long, 64, *word |= mask)
 NDW_BIT_OF(_bittestandreset64, ndw_word64, void *, long long, 64, *word &= ~mask)
 NDW_BIT_OF(_bittestandcomplement64, ndw_word64, void *, long long, 64, *word ^= mask)
 #undef NDW_BIT_OF
+#ifdef __cplusplus
+/* The program's own `long`, of which the lower 32 bits count, as it has no more on Windows. */
+#define NDW_BIT_OF(name, change)                                             \
+    extern "C++" NDW_INLINE unsigned char name(long *words, int bit)         \
+    {                                                                        \
+        long *const word = words + bit / 32;                                 \
+        const long mask = 1l << (bit & 31);                                  \
+        const unsigned char was = (*word & mask) != 0;                       \
+        change;                                                              \
+        return was;                                                          \
+    }
+extern "C++" NDW_INLINE unsigned char _bittest(const long *words, int bit)
+{
+    return (words[bit / 32] >> (bit & 31)) & 1;
+}
+NDW_BIT_OF(_bittestandset, *word |= mask)
+NDW_BIT_OF(_bittestandreset, *word &= ~mask)
+NDW_BIT_OF(_bittestandcomplement, *word ^= mask)
+#undef NDW_BIT_OF
+#endif
 #endif
 #define BitTest                   _bittest
 #define BitTestAndSet             _bittestandset

@@ -107,9 +107,18 @@
 #ifndef __pragma /* clang -fms-extensions has it */
 #define __pragma(x)
 #endif
-#define __assume(condition)       do { if (!(condition)) __builtin_unreachable(); } while (0)
+#define __assume(condition)       ((condition) ? (void)0 : __builtin_unreachable())
 #define __analysis_assume(condition)
+/* A breakpoint, behind which the program can go on. */
+#if defined(__clang__)
+#define __debugbreak()            __builtin_debugtrap()
+#elif defined(__x86_64__)
+#define __debugbreak()            (__extension__({ __asm__ __volatile__("int3"); }))
+#elif defined(__aarch64__)
+#define __debugbreak()            (__extension__({ __asm__ __volatile__("brk #0xf000"); }))
+#else
 #define __debugbreak()            __builtin_trap()
+#endif
 #define __annotation(...)         ((void)0)
 #define __int2c()                 __builtin_trap()
 #define __fallthrough             __attribute__((fallthrough))

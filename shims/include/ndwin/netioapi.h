@@ -19,10 +19,10 @@
 #define IF_NAMESIZE 16
 #endif
 
-typedef enum { NdisMedium802_3 = 0, NdisMediumLoopback = 17, NdisMediumInfiniBand = 18 } NDIS_MEDIUM;
+typedef enum { NdisMedium802_3 = 0, NdisMediumInfiniBand = 14, NdisMediumLoopback = 17 } NDIS_MEDIUM;
 typedef enum {
     NdisPhysicalMediumUnspecified = 0,
-    NdisPhysicalMediumInfiniband = 6,
+    NdisPhysicalMediumInfiniband = 11,
     NdisPhysicalMedium802_3 = 14
 } NDIS_PHYSICAL_MEDIUM;
 typedef enum {

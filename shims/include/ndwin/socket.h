@@ -22,6 +22,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include "types.h"
+#include "winsock_error.h"
 
 /* A file descriptor. -1 of socket() converts to INVALID_SOCKET. */
 typedef UINT_PTR SOCKET;
@@ -107,6 +108,21 @@ NDW_INLINE int gethostname(char *name, int size)
 #define EAI_NONAME   11001
 #define EAI_SERVICE  10109
 #define EAI_SOCKTYPE 10044
+
+/* So do gethostbyname and its kin fail: WSAGetLastError has their code, and the C library's variable is not for the program. */
+#undef h_errno
+#undef HOST_NOT_FOUND
+#undef TRY_AGAIN
+#undef NO_RECOVERY
+#undef NO_DATA
+#undef NO_ADDRESS
+#define h_errno        WSAGetLastError()
+#define HOST_NOT_FOUND WSAHOST_NOT_FOUND
+#define TRY_AGAIN      WSATRY_AGAIN
+#define NO_RECOVERY    WSANO_RECOVERY
+#define NO_DATA        WSANO_DATA
+#define WSANO_ADDRESS  WSANO_DATA
+#define NO_ADDRESS     WSANO_ADDRESS
 
 /* The canonical name is the full one. The others change nothing here: names are not encoded unless a program wants that (AI_IDN). */
 #define AI_FQDN                 AI_CANONNAME

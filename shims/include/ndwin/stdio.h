@@ -3,8 +3,13 @@
  * The printf family as in MSVC: %I64d, `l` for a 32-bit long, %s for wide text in wide formats, and wide and narrow output
  * on one stream.
  *
- * Function-like macros redirect the names of the C library. They apply to calls only: `std::printf(...)` works, and
- * `&printf`, format(printf, ...) attributes and using-declarations are not affected. The standard headers are included
+ * In C++ printf, fprintf, sprintf and snprintf are overloads of the C library's, which any call with more than the format
+ * prefers: so members and functions of other namespaces have these names, too. An assembler label, as for sockets, will not do:
+ * the compiler would warn of formats, and compute lengths, by the C library's rules, in which %I64d is 64 characters wide; and
+ * with _FORTIFY_SOURCE these functions are inline already.
+ *
+ * The others, and all in C, are redirected by function-like macros. Those apply to calls only: `std::vprintf(...)` works, and
+ * `&vprintf`, format(printf, ...) attributes and using-declarations are not affected. The standard headers are included
  * first, since <cstdio> undefines such macros. With NDCOMPAT_NATIVE_STDIO nothing is redirected.
  */
 #ifndef NDWIN_STDIO_H
@@ -42,13 +47,44 @@ using ::ndw_fputwc;
 #ifndef NDCOMPAT_NATIVE_STDIO
 #include "inttypes.h"
 #undef printf
-#define printf(...) ndw_printf(__VA_ARGS__)
 #undef fprintf
-#define fprintf(...) ndw_fprintf(__VA_ARGS__)
 #undef sprintf
-#define sprintf(...) ndw_sprintf(__VA_ARGS__)
 #undef snprintf
+#ifdef __cplusplus
+extern "C++" {
+template <typename First_, typename... Rest_>
+NDW_INLINE int printf(const char *format, First_ first, Rest_... rest)
+{
+    return ndw_printf(format, first, rest...);
+}
+template <typename First_, typename... Rest_>
+NDW_INLINE int fprintf(FILE *stream, const char *format, First_ first, Rest_... rest)
+{
+    return ndw_fprintf(stream, format, first, rest...);
+}
+template <typename First_, typename... Rest_>
+NDW_INLINE int sprintf(char *buffer, const char *format, First_ first, Rest_... rest)
+{
+    return ndw_sprintf(buffer, format, first, rest...);
+}
+template <typename First_, typename... Rest_>
+NDW_INLINE int snprintf(char *buffer, size_t size, const char *format, First_ first, Rest_... rest)
+{
+    return ndw_snprintf(buffer, size, format, first, rest...);
+}
+}
+namespace std {
+using ::printf;
+using ::fprintf;
+using ::sprintf;
+using ::snprintf;
+}
+#else
+#define printf(...) ndw_printf(__VA_ARGS__)
+#define fprintf(...) ndw_fprintf(__VA_ARGS__)
+#define sprintf(...) ndw_sprintf(__VA_ARGS__)
 #define snprintf(...) ndw_snprintf(__VA_ARGS__)
+#endif
 #undef wprintf
 #define wprintf(...) ndw_wprintf(__VA_ARGS__)
 #undef fwprintf

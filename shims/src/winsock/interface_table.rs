@@ -82,6 +82,19 @@ pub struct Ipv4Row {
     pub kind: u16,
 }
 
+/// `NdisMedium802_3`.
+pub const MEDIUM_802_3: u32 = 0;
+/// `NdisMediumInfiniBand`.
+pub const MEDIUM_INFINIBAND: u32 = 14;
+/// `NdisMediumLoopback`.
+pub const MEDIUM_LOOPBACK: u32 = 17;
+/// `NdisPhysicalMediumUnspecified`.
+pub const PHYSICAL_MEDIUM_UNSPECIFIED: u32 = 0;
+/// `NdisPhysicalMediumInfiniband`.
+pub const PHYSICAL_MEDIUM_INFINIBAND: u32 = 11;
+/// `NdisPhysicalMedium802_3`.
+pub const PHYSICAL_MEDIUM_802_3: u32 = 14;
+
 const HARDWARE_INTERFACE: u8 = 0x01;
 const CONNECTOR_PRESENT: u8 = 0x04;
 const NOT_MEDIA_CONNECTED: u8 = 0x10;
@@ -94,6 +107,23 @@ fn name_field(name: &str) -> [Wchar; NAME] {
     let mut field = [0; NAME];
     field.iter_mut().take(NAME - 1).zip(to_wide(name)).for_each(|(unit, character)| *unit = character);
     field
+}
+
+/// The `NDIS_MEDIUM` and the `NDIS_PHYSICAL_MEDIUM` of an interface of this `IFTYPE`.
+fn media(kind: u32, is_loopback: bool, is_hardware: bool) -> (u32, u32) {
+    // IF_TYPE_INFINIBAND
+    let is_infiniband = kind == 199;
+    let medium = match (is_loopback, is_infiniband) {
+        (true, _) => MEDIUM_LOOPBACK,
+        (_, true) => MEDIUM_INFINIBAND,
+        _ => MEDIUM_802_3,
+    };
+    let physical = match (is_infiniband, is_hardware) {
+        (true, _) => PHYSICAL_MEDIUM_INFINIBAND,
+        (_, true) => PHYSICAL_MEDIUM_802_3,
+        _ => PHYSICAL_MEDIUM_UNSPECIFIED,
+    };
+    (medium, physical)
 }
 
 fn row(interface: &Interface) -> InterfaceRow {
@@ -110,6 +140,7 @@ fn row(interface: &Interface) -> InterfaceRow {
     let (in_octets, in_packets) = (counter("rx_bytes"), counter("rx_packets"));
     let (out_octets, out_packets) = (counter("tx_bytes"), counter("tx_packets"));
     let in_multicast = counter("multicast").min(in_packets);
+    let (medium, physical_medium) = media(kind, is_loopback, is_hardware);
     InterfaceRow {
         luid: interface.luid(),
         index: interface.index,
@@ -123,22 +154,8 @@ fn row(interface: &Interface) -> InterfaceRow {
         kind,
         // TUNNEL_TYPE_OTHER
         tunnel: u32::from(kind == 131),
-        // NdisMediumLoopback, NdisMediumInfiniBand, NdisMedium802_3
-        medium: if is_loopback {
-            17
-        } else if kind == 199 {
-            18
-        } else {
-            0
-        },
-        // NdisPhysicalMediumInfiniband, NdisPhysicalMedium802_3, NdisPhysicalMediumUnspecified
-        physical_medium: if kind == 199 {
-            6
-        } else if is_hardware {
-            14
-        } else {
-            0
-        },
+        medium,
+        physical_medium,
         // NET_IF_ACCESS_LOOPBACK, NET_IF_ACCESS_BROADCAST
         access: if is_loopback { 1 } else { 2 },
         // NET_IF_DIRECTION_SENDRECEIVE

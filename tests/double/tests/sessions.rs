@@ -297,6 +297,22 @@ fn who_spins_learns_that_the_completion_queue_has_failed() {
 }
 
 #[test]
+fn memory_of_dropped_requests_comes_back_when_the_completion_queue_fails() {
+    let _turn = turn();
+    let session = session();
+    let before = heap();
+    let pair = session.queue_pair().build().unwrap();
+    let shared = session.shared_receives(4, 0).unwrap();
+    drop(pair.receive(session.buffer(LENGTH).unwrap()));
+    drop(shared.receive(session.buffer(LENGTH).unwrap()));
+    let receiving = pair.receive(session.buffer(8).unwrap());
+    assert!(is_kept(2 * LENGTH, before));
+    raise_async(IBV_EVENT_CQ_ERR);
+    assert_eq!(session.wait(receiving).1.err(), Some(Status::BUFFER_OVERFLOW));
+    assert!(!is_kept(LENGTH, before), "nobody waits for them");
+}
+
+#[test]
 fn a_shared_queue_of_another_session_is_refused() {
     let _turn = turn();
     let (one, other) = (session(), session());

@@ -19,7 +19,7 @@
 #define _RC_DOWN 0x00000100
 #define _RC_UP   0x00000200
 #define _RC_CHOP 0x00000300
-#define _CW_DEFAULT 0x0009001F
+#define _CW_DEFAULT 0x0008001F /* as on every processor but x86 */
 
 NDW_INLINE int _isnan(double value) { return __builtin_isnan(value) != 0; }
 NDW_INLINE int _finite(double value) { return __builtin_isfinite(value) != 0; }

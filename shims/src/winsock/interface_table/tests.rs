@@ -201,3 +201,12 @@ fn masks_and_lengths_of_prefixes_lead_to_each_other() {
     );
     assert_eq!(ndw_ConvertIpv4MaskToLength(0, Out::NULL), ERROR_INVALID_PARAMETER);
 }
+
+#[test]
+fn media_have_the_numbers_of_ndis() {
+    // IF_TYPE_INFINIBAND, IF_TYPE_ETHERNET_CSMACD, IF_TYPE_SOFTWARE_LOOPBACK
+    assert_eq!(media(199, false, true), (14, 11));
+    assert_eq!(media(6, false, true), (0, 14));
+    assert_eq!(media(6, false, false), (0, 0));
+    assert_eq!(media(24, true, false), (17, 0));
+}
