@@ -169,6 +169,9 @@ impl Limits {
         let max_cqe = device.max_cqe as u32;
         let depth = (device.max_qp_wr as u32).min(MAX_QUEUE_DEPTH);
         let sge = (device.max_sge as u32).min(MAX_SGE);
+        // A device without shared receive queues may report no SGEs for theirs.
+        let shared = device.max_srq > 0 && device.max_srq_sge > 0;
+        let receive_sge = if shared { sge.min(device.max_srq_sge as u32) } else { sge };
         let private_data = if quirks.iwarp { IWARP_PRIVATE_DATA } else { IB_PRIVATE_DATA };
         let mut flags = AdapterFlags::IN_ORDER_DMA | AdapterFlags::MULTI_ENGINE | AdapterFlags::LOOPBACK;
         if quirks.cq_resize {
@@ -182,7 +185,7 @@ impl Limits {
             max_registration_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
             max_window_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
             max_initiator_sge: sge,
-            max_receive_sge: sge.min(device.max_srq_sge.max(1) as u32),
+            max_receive_sge: receive_sge,
             max_read_sge: sge,
             max_transfer_length: if quirks.long_messages { LONG_MESSAGE } else { port.max_msg_sz },
             max_inline_data_size: inline,

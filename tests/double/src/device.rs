@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The device's IPv4 address.
@@ -62,6 +62,8 @@ pub(crate) fn renew() {
     SECOND.store(false, Ordering::Relaxed);
     RXE.store(false, Ordering::Relaxed);
     PORT_DOWN.store(false, Ordering::Relaxed);
+    *attributes() = None;
+    LONGEST.store(LONGEST_MESSAGE, Ordering::Relaxed);
     device.reads.clear();
 }
 
@@ -87,6 +89,29 @@ static PORT_DOWN: AtomicBool = AtomicBool::new(false);
 /// Lets the device say that its port is down, until the end of the test's turn. Messages go on.
 pub fn take_port_down() {
     PORT_DOWN.store(true, Ordering::Relaxed);
+}
+
+/// What changes the attributes that the device reports.
+type Attributes = fn(&mut ibv_device_attr);
+
+static ATTRIBUTES: Mutex<Option<Attributes>> = Mutex::new(None);
+
+fn attributes() -> MutexGuard<'static, Option<Attributes>> {
+    ATTRIBUTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes the attributes that the device reports, until the end of the test's turn. It does what it did.
+pub fn report_attributes(change: Attributes) {
+    *attributes() = Some(change);
+}
+
+/// The usual length of the longest message, in bytes.
+const LONGEST_MESSAGE: u32 = 1 << 30;
+static LONGEST: AtomicU32 = AtomicU32::new(LONGEST_MESSAGE);
+
+/// Lets the port report this length as that of the longest message, until the end of the test's turn.
+pub fn report_longest_message(bytes: u32) {
+    LONGEST.store(bytes, Ordering::Relaxed);
 }
 
 /// A descriptor that is readable while something is queued.
@@ -328,6 +353,9 @@ export! {
             device.max_srq_wr = 1 << 14;
             device.phys_port_cnt = 1;
             device.device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
+            if let Some(change) = *attributes() {
+                change(&mut device);
+            }
             // SAFETY: the caller has room for the attributes.
             unsafe { attr.write(device) };
             Ok(())
@@ -342,7 +370,7 @@ export! {
             unsafe {
                 let down = PORT_DOWN.load(Ordering::Relaxed);
                 (&raw mut (*attr).state).write(if down { IBV_PORT_DOWN } else { IBV_PORT_ACTIVE });
-                (&raw mut (*attr).max_msg_sz).write(1 << 30);
+                (&raw mut (*attr).max_msg_sz).write(LONGEST.load(Ordering::Relaxed));
             }
             Ok(())
         })

@@ -3,7 +3,8 @@
 //! It exports the functions of those two that the library uses, and behaves like soft-RoCE with one port: queue pairs of one
 //! process reach each other, requests complete within the call that posts them, connections follow the rules of the InfiniBand
 //! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
-//! device of the same kind ([`add_second`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
+//! device of the same kind ([`add_second`]). It reports attributes of other devices ([`report_attributes`],
+//! [`report_longest_message`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
 //! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]), or
 //! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
 //!
@@ -27,7 +28,7 @@ mod system;
 pub use cm_id::{raise_event, remove_device};
 pub use device::{
     ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, imitate_rxe,
-    objects, raise_async, raise_completion_event, take_port_down,
+    objects, raise_async, raise_completion_event, report_attributes, report_longest_message, take_port_down,
 };
 pub use faults::{
     Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,
