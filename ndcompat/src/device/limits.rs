@@ -33,6 +33,9 @@ const SIW_VENDOR: u32 = 0x62_6D74;
 /// The message limit, in bytes, of a device that takes longer messages than it reports.
 const LONG_MESSAGE: u32 = 1 << 30;
 
+/// The message limit, in bytes, of a device that reports none, as mana does with kernels before 7.0: mana's own.
+const UNREPORTED_MESSAGE: u32 = 16 << 20;
+
 /// The limits of private data over RoCE and InfiniBand, in bytes: in a request, and in a reply or rejection.
 const IB_PRIVATE_DATA: (u32, u32) = (56, 148);
 /// The same over iWARP, where librdmacm's length of one byte and siw's header limit them.
@@ -187,7 +190,11 @@ impl Limits {
             max_initiator_sge: sge,
             max_receive_sge: receive_sge,
             max_read_sge: sge,
-            max_transfer_length: if quirks.long_messages { LONG_MESSAGE } else { port.max_msg_sz },
+            max_transfer_length: match port.max_msg_sz {
+                _ if quirks.long_messages => LONG_MESSAGE,
+                0 => UNREPORTED_MESSAGE,
+                limit => limit,
+            },
             max_inline_data_size: inline,
             max_inbound_read_limit: device.max_qp_rd_atom.clamp(0, 255) as u32,
             max_outbound_read_limit: device.max_qp_init_rd_atom.clamp(0, 255) as u32,
