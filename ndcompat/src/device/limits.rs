@@ -7,7 +7,7 @@ use crate::verbs::bindings::{
     IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
     IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap,
 };
-use crate::verbs::{self, Context, ProtectionDomain, Transport};
+use crate::verbs::{self, Context, ProtectionDomain, Transport, WindowType};
 use std::sync::Arc;
 
 /// The limit of queue depths. Odd, as Microsoft's ping example leaks a credit at every even depth below 5296.
@@ -168,7 +168,7 @@ impl Limits {
         let device = context.device_attr()?;
         let port = context.port_attr(1)?;
         let Probed { inline, cq_resize } = Probed::of(context, pd);
-        let quirks = Quirks { cq_resize, ..quirks(context, &device)? };
+        let quirks = Quirks { cq_resize, ..quirks(context, pd, &device)? };
         let max_cqe = device.max_cqe as u32;
         let depth = (device.max_qp_wr as u32).min(MAX_QUEUE_DEPTH);
         let sge = (device.max_sge as u32).min(MAX_SGE);
@@ -269,7 +269,7 @@ fn is_siw_device(context: &Context, device: &ibv_device_attr) -> bool {
     context.transport() == Transport::Iwarp && device.vendor_id == SIW_VENDOR
 }
 
-fn quirks(context: &Context, device: &ibv_device_attr) -> Result<Quirks> {
+fn quirks(context: &Context, pd: &Arc<ProtectionDomain>, device: &ibv_device_attr) -> Result<Quirks> {
     let iwarp = context.transport() == Transport::Iwarp;
     let siw = is_siw_device(context, device);
     // Up to Linux 6.11, rxe reports 8 MiB and sends more; Windows programs receive 64 MiB at a time.
@@ -289,32 +289,44 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Result<Quirks> {
         long_messages: rxe,
         fenced_reads: !siw,
         reply_limits_swapped: siw,
-        windows: windows(device, !rxe)?,
+        windows: match wanted_windows()? {
+            Some(wanted) => wanted,
+            None if rxe => Windows::Emulated,
+            None => own_windows(pd, device),
+        },
         read_sge: (device.max_sge_rd.max(1)) as u32,
     })
 }
 
-/// The memory windows to use. `bounded` says that the device enforces their bounds.
-///
-/// The environment variable `NDCOMPAT_MEMORY_WINDOWS` (`emulated`, `1` or `2`) overrides it, for tests.
-fn windows(device: &ibv_device_attr, bounded: bool) -> Result<Windows> {
-    let has = |capability| device.max_mw > 0 && device.device_cap_flags & capability != 0;
-    if let Some(value) = std::env::var_os("NDCOMPAT_MEMORY_WINDOWS").filter(|value| !value.is_empty()) {
-        return match value.to_str() {
-            Some("emulated") => Ok(Windows::Emulated),
-            Some("1") => Ok(Windows::TypeOne),
-            Some("2") => Ok(Windows::TypeTwo),
-            _ => {
-                diagnosis::no_windows(&value.to_string_lossy());
-                Err(Status::INVALID_PARAMETER)
-            }
-        };
+/// The memory windows that the environment variable `NDCOMPAT_MEMORY_WINDOWS` (`emulated`, `1` or `2`) asks for, in tests.
+fn wanted_windows() -> Result<Option<Windows>> {
+    let Some(value) = std::env::var_os("NDCOMPAT_MEMORY_WINDOWS").filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Some("emulated") => Ok(Some(Windows::Emulated)),
+        Some("1") => Ok(Some(Windows::TypeOne)),
+        Some("2") => Ok(Some(Windows::TypeTwo)),
+        _ => {
+            diagnosis::no_windows(&value.to_string_lossy());
+            Err(Status::INVALID_PARAMETER)
+        }
     }
-    Ok(match bounded {
-        true if has(IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) => Windows::TypeTwo,
-        true if has(IBV_DEVICE_MEM_WINDOW) => Windows::TypeOne,
-        _ => Windows::Emulated,
-    })
+}
+
+/// The memory windows to use on a device that enforces their bounds. The kernel's half of the driver reports them, and the half in user
+/// space may have none: bnxt_re's can neither make nor bind them, mana's not bind them.
+fn own_windows(pd: &Arc<ProtectionDomain>, device: &ibv_device_attr) -> Windows {
+    let has = |capability| device.max_mw > 0 && device.device_cap_flags & capability != 0;
+    let (windows, kind) = if has(IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) {
+        (Windows::TypeTwo, WindowType::Two)
+    } else if has(IBV_DEVICE_MEM_WINDOW) {
+        (Windows::TypeOne, WindowType::One)
+    } else {
+        return Windows::Emulated;
+    };
+    let works = pd.context().binds_windows() && verbs::MemoryWindow::create(pd, kind).is_ok();
+    if works { windows } else { Windows::Emulated }
 }
 
 /// What only trying tells.

@@ -187,6 +187,7 @@ fn new_context(name: &'static CStr, addresses: [IpAddr; 2]) -> Context {
     context.ops.post_srq_recv = Some(queue_pair::post_srq_recv);
     context.ops.poll_cq = Some(queues::poll_cq);
     context.ops.alloc_mw = Some(memory::alloc_mw);
+    context.ops.bind_mw = Some(memory::bind_mw);
     context.ops.dealloc_mw = Some(memory::dealloc_mw);
     context.ops.req_notify_cq = Some(queues::req_notify_cq);
     Context { context: Box::into_raw(Box::new(context)), signal, name, addresses }

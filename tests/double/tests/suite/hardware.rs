@@ -3,7 +3,10 @@
 use double::{report_attributes, report_longest_message, turn};
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
+use ndcompat::verbs::bindings::*;
+use std::ptr::null_mut;
 use support::client::{connected, info, open};
+use support::com::{Com, MemoryWindow, create};
 
 #[test]
 fn a_device_without_shared_receive_queues_does_not_limit_receives_by_theirs() {
@@ -30,4 +33,37 @@ fn a_device_that_does_not_tell_its_longest_message_carries_messages() {
     assert_eq!(passive.receive(1, 64), Status::SUCCESS);
     assert_eq!(active.send(2, 5, RequestFlags::empty()), Status::SUCCESS);
     assert_eq!((active.result().status, passive.result().status), (Status::SUCCESS, Status::SUCCESS));
+}
+
+/// As with bnxt_re and mana, whose kernels' halves report windows.
+#[test]
+fn windows_that_the_driver_cannot_bind_are_the_librarys_own() {
+    let _turn = turn();
+    report_attributes(|device| {
+        device.max_mw = 1 << 10;
+        device.device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    });
+    let (active, mut passive) = connected();
+    // SAFETY: `create` passes an id and a place for the object.
+    let window: Com<MemoryWindow> =
+        create(|iid, out| unsafe { passive.adapter.create_memory_window(iid, out) }).unwrap();
+    let (start, context) = (passive.memory.as_mut_ptr(), null_mut());
+    passive.memory[..8].copy_from_slice(b"windowed");
+    // SAFETY: the memory lives until the request has completed, and nothing else touches it meanwhile.
+    unsafe {
+        let flags = RequestFlags::ALLOW_READ;
+        let bound = passive.queue_pair.bind(
+            context,
+            passive.region.as_ptr(),
+            window.as_ptr(),
+            start.cast(),
+            8,
+            flags,
+        );
+        assert_eq!((bound, passive.result().status), (Status::SUCCESS, Status::SUCCESS));
+        let (list, token) = (active.sge(0, 8), window.get_remote_token());
+        let read = active.queue_pair.read(context, &list, 1, start as u64, token, RequestFlags::empty());
+        assert_eq!((read, active.result().status), (Status::SUCCESS, Status::SUCCESS));
+    }
+    assert_eq!(&active.memory[..8], b"windowed");
 }
