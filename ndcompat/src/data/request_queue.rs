@@ -207,18 +207,20 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'_>, Ticket)> {
-        self.reserve_with(self.producer.try_lock()?, context, kind, silent)
+        self.reserve_with(self.producer.try_lock()?, context, kind, silent, bytes)
     }
 
-    /// Reserves the slot of the next request. `None` if the queue is full, or the queue pair has failed.
+    /// Reserves the slot of the next request; of a read, `bytes` is the length. `None` if the queue is full, or the queue pair has failed.
     pub(crate) fn reserve(
         &self,
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'_>, Ticket)> {
-        self.reserve_with(self.producer.lock(), context, kind, silent)
+        self.reserve_with(self.producer.lock(), context, kind, silent, bytes)
     }
 
     #[inline(always)]
@@ -228,6 +230,7 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'a>, Ticket)> {
         let head = producer.head;
         // SAFETY: the head is always a slot of this queue.
@@ -238,6 +241,9 @@ impl RequestQueue {
         let signalled = !silent || self.signals(&mut producer, kind);
         // Everything is stored before posting, as the program's waiting time for the device begins with that.
         slot.context.set(context);
+        if kind == RequestType::Read {
+            slot.bytes.set(bytes);
+        }
         producer.head = slot.next;
         slot.state.post(State::posted(kind, silent, signalled));
         Some((Reservation(producer), Ticket { wr_id: WrId::new(head).0, signalled }))
@@ -346,7 +352,9 @@ impl RequestQueue {
         if wc.status == CANCELED && queue.defers_flushed.load(Ordering::Relaxed) {
             return Noted::Deferred(queue);
         }
-        slot.bytes.set(wc.byte_len);
+        if status == 0 && state.kind() == RequestType::Receive {
+            slot.bytes.set(wc.byte_len);
+        }
         slot.state.complete(state, status);
         queue.reporting.0.add_early(1);
         Noted::Completed(queue)
@@ -477,7 +485,6 @@ impl RequestQueue {
     /// Records that the oldest request, which is outstanding, has failed with `status`. The caller holds the completion queue's lock.
     pub(crate) fn fail_oldest(&self, status: ibv_wc_status) {
         let slot = self.oldest();
-        slot.bytes.set(0);
         slot.state.complete(slot.state.load(), status);
         self.reporting.0.add_early(1);
     }

@@ -60,7 +60,7 @@ impl HardwareWindow {
         let silent = flags.contains(RequestFlags::SILENT_SUCCESS);
         match self.kind {
             WindowType::One => {
-                core.post_initiator(RequestType::Bind, context, silent, |ticket| {
+                core.post_initiator(RequestType::Bind, context, silent, 0, |ticket| {
                     self.bind_one(core, ticket, flags, info)
                 })?;
                 self.key = self.mw.rkey();
@@ -68,7 +68,7 @@ impl HardwareWindow {
             WindowType::Two => {
                 let next = self.had.next();
                 let key = self.key & !0xFF | u32::from(next);
-                core.post_initiator(RequestType::Bind, context, silent, |ticket| {
+                core.post_initiator(RequestType::Bind, context, silent, 0, |ticket| {
                     let mut wr = request(IBV_WR_BIND_MW, &ticket, flags);
                     wr.__bindgen_anon_2.bind_mw = ibv_send_wr__bindgen_ty_4__bindgen_ty_1 {
                         mw: self.mw.as_ptr(),
@@ -95,7 +95,7 @@ impl HardwareWindow {
         (context, flags): (u64, RequestFlags),
     ) -> Result<()> {
         let silent = flags.contains(RequestFlags::SILENT_SUCCESS);
-        core.post_initiator(RequestType::Invalidate, context, silent, |ticket| match self.kind {
+        core.post_initiator(RequestType::Invalidate, context, silent, 0, |ticket| match self.kind {
             WindowType::One => {
                 // Binding no bytes unbinds the window.
                 let nothing = ibv_mw_bind_info { mr: self.region, addr: 0, length: 0, mw_access_flags: 0 };

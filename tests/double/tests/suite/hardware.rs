@@ -67,3 +67,20 @@ fn windows_that_the_driver_cannot_bind_are_the_librarys_own() {
     }
     assert_eq!(&active.memory[..8], b"windowed");
 }
+
+/// As with cxgb4 and the X722: the completion tells the length of the last piece.
+#[test]
+fn a_read_in_pieces_has_transferred_the_bytes_of_all() {
+    let _turn = turn();
+    report_attributes(|device| device.max_sge_rd = 1);
+    let (active, passive) = connected();
+    let (list, there) = ([active.sge(0, 100), active.sge(100, 20)], passive.memory.as_ptr() as u64);
+    // SAFETY: the memory lives until the request has completed, and nothing else touches it meanwhile.
+    let read = unsafe {
+        let token = passive.region.get_remote_token();
+        active.queue_pair.read(null_mut(), list.as_ptr(), 2, there, token, RequestFlags::empty())
+    };
+    assert_eq!(read, Status::SUCCESS);
+    let result = active.result();
+    assert_eq!((result.status, result.bytes_transferred), (Status::SUCCESS, 120));
+}
