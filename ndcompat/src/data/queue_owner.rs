@@ -33,6 +33,10 @@ impl QueueOwner for Core {
         Core::is_cut_off(self)
     }
 
+    fn is_stopped(&self) -> bool {
+        Core::is_stopped(self)
+    }
+
     fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Acquire)
     }

@@ -5,7 +5,8 @@
 //! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
 //! device of the same kind ([`add_second`]). It reports attributes of other devices ([`report_attributes`],
 //! [`report_longest_message`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
-//! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]), or
+//! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`stop_newest_queue_pair`],
+//! [`remove_device`]), or
 //! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
 //!
 //! A test program that links this crate, and any library that it loads, gets these functions instead of the real ones, because
@@ -35,7 +36,7 @@ pub use faults::{
     forget_all, hold, pending, refuse_doorbell, replace_event, stall,
 };
 pub use null::complete_at_once;
-pub use queue_pair::complete_reads;
+pub use queue_pair::{complete_reads, stop_newest_queue_pair};
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};

@@ -189,6 +189,14 @@ pub fn complete_reads() {
     }
 }
 
+/// Stops the newest queue pair and flushes it, as devices do when the connection is lost.
+pub fn stop_newest_queue_pair() {
+    let mut device = lock();
+    let newest = device.newest.expect("a queue pair");
+    // SAFETY: the queue pair lives, and the lock is held.
+    unsafe { device.fail(&mut *newest) };
+}
+
 /// Copies from list to list. The memory is registered, or it is inline data.
 #[inline]
 fn move_bytes(from: &[ibv_sge], to: &[ibv_sge]) {

@@ -2,7 +2,10 @@
 
 use crate::data::queue_pair::Core;
 use crate::device::removal::Removable;
-use crate::verbs::bindings::{IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT};
+use crate::verbs::bindings::{
+    IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_SQD,
+    IBV_QPS_SQE,
+};
 use crate::verbs::nodes;
 use std::io;
 use std::sync::Arc;
@@ -58,6 +61,17 @@ impl Core {
             asked.map_or((1, None), |attr| (attr.port_num.max(1), Some(attr.ah_attr.grh.sgid_index)));
         context.port_attr(port).is_ok_and(|port| port.state != IBV_PORT_ACTIVE)
             || address.is_some_and(|index| nodes::is_address_gone(&context.name(), port, index))
+    }
+
+    /// Whether the device's queue pair has left the state in which it takes requests. iWARP devices put one whose connection has been closed
+    /// in others than the error state.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let state = self.qp.query(IBV_QP_STATE).map(|attr| attr.qp_state);
+        match state {
+            Ok(IBV_QPS_ERR) => true,
+            Ok(IBV_QPS_INIT | IBV_QPS_SQD | IBV_QPS_SQE) => self.was_connected(),
+            _ => false,
+        }
     }
 
     /// Ends the connection after a request has failed, as rdma_cm may not report the end.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::data::backlog::Backlog;
+use crate::status::Status;
 use crate::verbs::bindings::*;
 
 struct Nobody;
@@ -12,6 +13,10 @@ impl QueueOwner for Nobody {
     fn flushed(self: Arc<Self>) {}
 
     fn is_cut_off(&self) -> bool {
+        false
+    }
+
+    fn is_stopped(&self) -> bool {
         false
     }
 

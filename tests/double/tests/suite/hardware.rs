@@ -1,11 +1,11 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
-use double::{report_attributes, report_longest_message, turn};
+use double::{fail, report_attributes, report_longest_message, stop_newest_queue_pair, turn};
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
 use std::ptr::null_mut;
-use support::client::{connected, info, open};
+use support::client::{connected, info, messages_pass, open};
 use support::com::{Com, MemoryWindow, create};
 
 #[test]
@@ -83,4 +83,39 @@ fn a_read_in_pieces_has_transferred_the_bytes_of_all() {
     assert_eq!(read, Status::SUCCESS);
     let result = active.result();
     assert_eq!((result.status, result.bytes_transferred), (Status::SUCCESS, 120));
+}
+
+/// As on cxgb4, mana and erdma, before any event or completion tells.
+#[test]
+fn a_post_refused_as_the_connection_is_gone_is_cancelled_like_the_others() {
+    for errno in [libc::EINVAL, libc::EIO, libc::ENOTCONN] {
+        let _turn = turn();
+        let (_active, passive) = connected();
+        assert_eq!(passive.receive(1, 64), Status::SUCCESS);
+        stop_newest_queue_pair();
+        fail("post_send", errno);
+        assert_eq!(passive.send(2, 5, RequestFlags::empty()), Status::SUCCESS);
+        assert_eq!(passive.send(3, 5, RequestFlags::empty()), Status::SUCCESS);
+        assert_eq!(passive.receive(4, 64), Status::SUCCESS);
+        let mut results = [(); 4].map(|()| passive.result());
+        results.sort_by_key(|result| result.request_context);
+        let seen = results.map(|result| (result.request_context, result.status));
+        assert_eq!(seen, [1, 2, 3, 4].map(|context| (context, Status::CANCELED)));
+
+        let (_active, passive) = connected();
+        stop_newest_queue_pair();
+        fail("post_recv", errno);
+        assert_eq!(passive.receive(1, 64), Status::SUCCESS);
+        let result = passive.result();
+        assert_eq!((result.request_context, result.status), (1, Status::CANCELED));
+    }
+}
+
+#[test]
+fn a_post_refused_while_the_connection_lives_is_not_accepted() {
+    let _turn = turn();
+    let (active, passive) = connected();
+    fail("post_send", libc::EINVAL);
+    assert_eq!(active.send(1, 5, RequestFlags::empty()), Status::INVALID_PARAMETER);
+    messages_pass(&active, &passive);
 }
