@@ -64,6 +64,7 @@ pub(crate) fn renew() {
     PORT_DOWN.store(false, Ordering::Relaxed);
     *attributes() = None;
     LONGEST.store(LONGEST_MESSAGE, Ordering::Relaxed);
+    set_path(1, 0);
     device.reads.clear();
 }
 
@@ -112,6 +113,19 @@ static LONGEST: AtomicU32 = AtomicU32::new(LONGEST_MESSAGE);
 /// Lets the port report this length as that of the longest message, until the end of the test's turn.
 pub fn report_longest_message(bytes: u32) {
     LONGEST.store(bytes, Ordering::Relaxed);
+}
+
+static PATH: AtomicU32 = AtomicU32::new(0);
+
+/// Lets connections go by this port, and the partition of this index, until the end of the test's turn.
+pub fn set_path(port: u8, partition: u16) {
+    PATH.store(u32::from(port) << 16 | u32::from(partition), Ordering::Relaxed);
+}
+
+/// The port of connections, and the index of their partition.
+pub(crate) fn path() -> (u8, u16) {
+    let path = PATH.load(Ordering::Relaxed);
+    ((path >> 16) as u8, path as u16)
 }
 
 /// A descriptor that is readable while something is queued.

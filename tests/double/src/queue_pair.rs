@@ -18,6 +18,8 @@ pub(crate) struct Qp {
     qp: ibv_qp,
     /// The peer's number; 0 for none.
     peer: u32,
+    /// The port, and the index of the partition.
+    path: (u8, u16),
     requests: VecDeque<Work>,
     max_requests: usize,
     receives: VecDeque<Receive>,
@@ -187,6 +189,13 @@ pub fn complete_reads() {
         // SAFETY: the caller has not destroyed the queue.
         unsafe { complete(&mut device, cq, wc, false) };
     }
+}
+
+/// The port of the newest queue pair, and the index of its partition.
+pub fn path_of_newest_queue_pair() -> (u8, u16) {
+    let newest = lock().newest.expect("a queue pair");
+    // SAFETY: the queue pair lives, and nobody changes it now.
+    unsafe { (*newest).path }
 }
 
 /// Stops the newest queue pair and flushes it, as devices do when the connection is lost.
@@ -385,6 +394,7 @@ export! {
             let qp = Box::into_raw(Box::new(Qp {
                 qp,
                 peer: 0,
+                path: (0, 0),
                 requests: VecDeque::with_capacity(max_requests),
                 max_requests,
                 receives: VecDeque::with_capacity(max_receives),
@@ -408,6 +418,9 @@ export! {
             let names = |bit: ibv_qp_attr_mask| mask as u32 & bit != 0;
             if names(IBV_QP_DEST_QPN) {
                 queue_pair.peer = attr.dest_qp_num;
+            }
+            if names(IBV_QP_PORT | IBV_QP_PKEY_INDEX) {
+                queue_pair.path = (attr.port_num, attr.pkey_index);
             }
             if !names(IBV_QP_STATE) {
                 return Ok(());

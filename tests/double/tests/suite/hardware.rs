@@ -1,11 +1,15 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
-use double::{fail, report_attributes, report_longest_message, stop_newest_queue_pair, turn};
+use double::{
+    fail, path_of_newest_queue_pair, report_attributes, report_longest_message, set_path,
+    stop_newest_queue_pair, turn,
+};
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
 use std::ptr::null_mut;
-use support::client::{connected, info, messages_pass, open};
+use support::address;
+use support::client::{Client, Ov, connect, connected, info, messages_pass, open};
 use support::com::{Com, MemoryWindow, create};
 
 #[test]
@@ -117,5 +121,42 @@ fn a_post_refused_while_the_connection_lives_is_not_accepted() {
     let (active, passive) = connected();
     fail("post_send", libc::EINVAL);
     assert_eq!(active.send(1, 5, RequestFlags::empty()), Status::INVALID_PARAMETER);
+    messages_pass(&active, &passive);
+}
+
+/// As on InfiniBand outside the default partition, and on adapters of two ports.
+#[test]
+fn a_queue_pair_has_the_port_and_the_partition_of_its_connection() {
+    let _turn = turn();
+    for path in [(2, 3), (1, 0), (1, 5)] {
+        set_path(path.0, path.1);
+        let (active, passive) = connected();
+        assert_eq!(path_of_newest_queue_pair(), path, "who accepts");
+        messages_pass(&active, &passive);
+        let adapter = open();
+        let (passive, active) = (Client::on(&adapter), Client::on(&adapter));
+        connect(&active, &passive);
+        assert_eq!(path_of_newest_queue_pair(), path, "who connects");
+        messages_pass(&active, &passive);
+    }
+}
+
+#[test]
+fn a_queue_pair_forgets_the_path_of_an_attempt_that_has_failed() {
+    let _turn = turn();
+    let adapter = open();
+    let (passive, mut active) = (Client::on(&adapter), Client::on(&adapter));
+    set_path(2, 3);
+    assert_eq!(active.bind(), Status::SUCCESS);
+    let mut ov = Ov::new();
+    assert_eq!(active.connect(address().with_port(9), b"", &mut ov), Status::PENDING);
+    assert_eq!(ov.wait(&active.connector), Status::CONNECTION_REFUSED);
+    assert_eq!(path_of_newest_queue_pair(), (2, 3));
+    set_path(1, 0);
+    active.connector =
+        // SAFETY: `create` passes an id and a place for the object; the file is the client's.
+        create(|iid, out| unsafe { adapter.create_connector(iid, active.file, out) }).unwrap();
+    connect(&active, &passive);
+    assert_eq!(path_of_newest_queue_pair(), (1, 0));
     messages_pass(&active, &passive);
 }
