@@ -4,7 +4,7 @@ use crate::data::queue_pair::Core;
 use crate::device::removal::Removable;
 use crate::verbs::bindings::{
     IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_SQD,
-    IBV_QPS_SQE,
+    IBV_QPS_SQE, ibv_qp,
 };
 use crate::verbs::nodes;
 use std::io;
@@ -116,5 +116,11 @@ impl Core {
 impl Removable for Core {
     fn device_removed(self: Arc<Self>) {
         self.fail();
+    }
+
+    fn queue_pair_failed(self: Arc<Self>, queue_pair: *mut ibv_qp) {
+        if self.qp.as_ptr() == queue_pair {
+            self.broken();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
 use double::{
-    fail, path_of_newest_queue_pair, report_attributes, report_longest_message, set_path,
+    fail, path_of_newest_queue_pair, raise_async, report_attributes, report_longest_message, set_path,
     stop_newest_queue_pair, turn,
 };
 use ndcompat::Status;
@@ -33,7 +33,7 @@ fn a_device_that_does_not_tell_its_longest_message_carries_messages() {
     let _turn = turn();
     report_longest_message(0);
     assert_eq!(info(&open()).max_transfer_length, 16 << 20);
-    let (mut active, mut passive) = connected();
+    let (active, passive) = connected();
     assert_eq!(passive.receive(1, 64), Status::SUCCESS);
     assert_eq!(active.send(2, 5, RequestFlags::empty()), Status::SUCCESS);
     assert_eq!((active.result().status, passive.result().status), (Status::SUCCESS, Status::SUCCESS));
@@ -159,4 +159,24 @@ fn a_queue_pair_forgets_the_path_of_an_attempt_that_has_failed() {
     connect(&active, &passive);
     assert_eq!(path_of_newest_queue_pair(), (1, 0));
     messages_pass(&active, &passive);
+}
+
+/// mana tells so that a request has failed, and any device that a queue pair with a shared receive queue, which has nothing to flush, is
+/// stopped.
+#[test]
+fn a_queue_pair_that_the_device_stops_is_disconnected() {
+    for kind in [IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR] {
+        let _turn = turn();
+        let (other, _peer) = connected();
+        let (active, passive) = connected();
+        let mut notice = Ov::new();
+        // SAFETY: the OVERLAPPED is waited for.
+        assert_eq!(unsafe { passive.connector.notify_disconnect(notice.ptr()) }, Status::PENDING);
+        raise_async(kind);
+        assert_eq!(notice.wait(&passive.connector), Status::SUCCESS);
+        assert_eq!(passive.send(1, 5, RequestFlags::empty()), Status::SUCCESS);
+        assert_eq!(passive.result().status, Status::CANCELED);
+        assert!(other.try_result().is_none());
+        drop(active);
+    }
 }
