@@ -49,6 +49,7 @@ impl Connector {
         // The peer may have asked for more; see [`RETRIES`].
         attr.retry_cnt = attr.retry_cnt.min(RETRIES);
         attr.rnr_retry = RNR_RETRIES;
+        core.expect_resending(attr.retry_cnt, attr.timeout);
         core.qp.modify(&attr, mask)?;
         // Created here, where it may fail.
         self.file.clock()?;
