@@ -301,6 +301,11 @@ impl CompletionQueue {
         queue.is_idle()
     }
 
+    /// Whether the device has not reported a request of a queue that it is to report.
+    pub(crate) fn awaits_device(&self, queue: &RequestQueue) -> bool {
+        self.reap_and(|_| queue.awaits_device())
+    }
+
     /// How many outstanding requests of a queue are to be sent until the device reports one.
     pub(crate) fn unreported(&self, queue: &RequestQueue) -> u64 {
         let _backlog = self.queue.backlog.lock();

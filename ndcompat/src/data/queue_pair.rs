@@ -18,6 +18,7 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::request_queue::{QueueOwner, RequestQueue};
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::device::adapter::Adapter;
+use crate::device::clock::Clock;
 use crate::status::{Result, Status};
 use crate::sync::cache_aligned::CacheAligned;
 use crate::sync::mutex::lock;
@@ -111,6 +112,9 @@ pub(crate) trait Connection: Send + Sync {
 
     /// Waits until no call of the program is changing the connection.
     fn wait_for_calls(&self);
+
+    /// The clock of the connection's file, if there is one.
+    fn clock(&self) -> Option<&Clock>;
 }
 
 /// The limits that posting checks.

@@ -1,7 +1,8 @@
 //! The time limit of a `Send` that meets no receive (RoCE and InfiniBand).
 //!
 //! The device resends such a message for ever, with less than a millisecond between, so that it goes on soon after the receive is posted.
-//! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock.
+//! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock. The
+//! same clock sees whether the device flushes the requests of a queue pair that has failed.
 
 use crate::data::queue_pair::Core;
 use crate::device::clock::{Clock, Ticked};
@@ -20,7 +21,9 @@ impl Core {
         let counter = RefusalCounter::of(&self.adapter().device_name(), port);
         self.receiver().port.store(port, Ordering::Relaxed); // all released by the clock's lock
         self.receiver().counter.store(counter.map_or(NONE, |counter| counter.0), Ordering::Relaxed);
-        clock.add(Arc::downgrade(self) as _);
+        if !self.receiver().ticking.swap(true, Ordering::AcqRel) {
+            clock.add(Arc::downgrade(self) as _);
+        }
     }
 
     /// How many messages of the device's port have met no receive, if its driver counts them.
@@ -59,8 +62,10 @@ impl Core {
 
 impl Ticked for Core {
     fn tick(self: Arc<Self>) -> bool {
-        if !self.is_ready() {
-            return false;
+        if self.is_flushing() {
+            let stays = self.awaits_flush();
+            self.receiver().ticking.store(stays, Ordering::Release);
+            return stays;
         }
         if self.waits_in_vain() {
             let probed = &self.receiver().probed;
@@ -70,7 +75,7 @@ impl Ticked for Core {
                 self.initiator_completion_queue.time_out(&self.initiator);
             } else {
                 // All requests are silent, and may be done. A request behind them shows that.
-                let posted = self.initiator.signal_last(|wr_id| self.post_nothing(wr_id));
+                let posted = self.initiator.signal_last(|wr_id| self.post_nothing(wr_id).is_ok());
                 probed.store(posted, Ordering::Relaxed);
             }
         }

@@ -425,6 +425,13 @@ impl RequestQueue {
         behind.is_unsignalled() || !behind.is_taken()
     }
 
+    /// Whether a request is outstanding that the device is to report, or waits for one that it has not. The caller holds the completion
+    /// queue's lock.
+    pub(crate) fn awaits_device(&self) -> bool {
+        let behind = self.unsignalled().1.state.load();
+        behind.is_taken() && !behind.is_unsignalled()
+    }
+
     /// Lets the device report the last request, which is unsignalled, as done: `post` posts a signalled request without effect behind
     /// it, with the `wr_id` given, and returns whether there was room. Returns whether it was posted.
     pub(crate) fn signal_last(&self, post: impl FnOnce(u64) -> bool) -> bool {

@@ -157,6 +157,10 @@ impl Device {
     /// Moves the queue pair to ERR and flushes it.
     unsafe fn fail(&mut self, qp: &mut Qp) {
         qp.qp.state = IBV_QPS_ERR;
+        if faults::flushes_nothing() {
+            qp.requests.clear();
+            qp.receives.clear();
+        }
         while let Some(work) = qp.requests.pop_front() {
             let wc = wc(qp, work.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND, 0);
             // SAFETY: the queue lives as long as its queue pairs.

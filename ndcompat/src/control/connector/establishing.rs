@@ -59,11 +59,10 @@ impl Connector {
     /// Lets the program post requests. The clock comes after that: it forgets a queue pair that is not ready.
     pub(super) fn set_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) {
         core.set_ready(terms.outbound_reads);
+        // A queue pair that fails needs it, too.
+        let Ok(clock) = self.file.clock() else { return };
         // A shared queue may be empty for as long as its program likes.
-        if !self.is_iwarp()
-            && !terms.peer_shares
-            && let Ok(clock) = self.file.clock()
-        {
+        if !self.is_iwarp() && !terms.peer_shares {
             core.limit_waiting(clock, id.port_num());
         }
     }

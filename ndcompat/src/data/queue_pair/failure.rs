@@ -30,6 +30,7 @@ impl Core {
             tracing::debug!(target: "ndcompat::queue", %error, "flushing a queue pair");
         }
         self.report_flushed();
+        self.watch_flush();
     }
 
     /// Makes the device flush its requests. Called when nothing is posted to the device any more.
@@ -110,8 +111,52 @@ impl Core {
     pub(crate) fn shut_down(self: &Arc<Self>) {
         self.initiator.start_flushing();
         self.initiator_completion_queue.flush(Arc::downgrade(self) as _);
+        self.watch_flush();
+    }
+
+    /// From now on, the clock sees to it that the device flushes. Requests posted after the peer's close and before it was noticed are
+    /// not flushed by every iWARP device.
+    fn watch_flush(self: &Arc<Self>) {
+        self.receiver.flushing.store(true, Ordering::Release);
+        if let Some(connection) = self.connection()
+            && let Some(clock) = connection.clock()
+        {
+            self.receiver.ticks.store(0, Ordering::Relaxed);
+            if !self.receiver.ticking.swap(true, Ordering::AcqRel) {
+                clock.add(Arc::downgrade(self) as _);
+            }
+        }
+    }
+
+    /// Whether the initiator queue at least is flushed.
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.receiver.flushing.load(Ordering::Acquire) || self.readiness.has_failed()
+    }
+
+    /// Called at each tick on a queue pair that flushes. Returns whether the device still has requests to report: these are given up after
+    /// [`FLUSH_TICKS`].
+    pub(crate) fn awaits_flush(self: &Arc<Self>) -> bool {
+        let late = self.receiver.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_TICKS;
+        let awaits = self.initiator_completion_queue.awaits_device(&self.initiator)
+            || self.readiness.has_failed()
+                && self
+                    .receive
+                    .as_ref()
+                    .is_some_and(|queue| self.receive_completion_queue.awaits_device(queue));
+        if !awaits || self.lossy.load(Ordering::Acquire) {
+            return false;
+        }
+        if late {
+            tracing::debug!(target: "ndcompat::queue", qp = self.number, "the device has not flushed");
+            self.lossy.store(true, Ordering::Release);
+            self.report_flushed();
+        }
+        !late
     }
 }
+
+/// At which tick after it had to flush requests, those that the device has not reported are given up: after a second at least.
+const FLUSH_TICKS: u16 = 2;
 
 impl Removable for Core {
     fn device_removed(self: Arc<Self>) {

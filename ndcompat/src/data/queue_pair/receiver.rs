@@ -19,7 +19,12 @@ pub(crate) struct Receiver {
     pub counter: AtomicU8,
     /// For how many ticks a message may only have been resent as it got lost.
     pub resending: AtomicU16,
-    /// For how many ticks the oldest request has been the same `Send`.
+    /// Requests are flushed, if only those of the initiator queue.
+    pub flushing: AtomicBool,
+    /// A clock calls the queue pair.
+    pub ticking: AtomicBool,
+    /// For how many ticks the oldest request has been the same `Send`; once requests are flushed, for how many the device has not flushed
+    /// them all.
     pub ticks: AtomicU16,
     /// A request whose success the device reports was posted behind that.
     pub probed: AtomicBool,

@@ -1,8 +1,8 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
 use double::{
-    fail, path_of_newest_queue_pair, raise_async, report_attributes, report_longest_message, set_path,
-    stop_newest_queue_pair, turn,
+    fail, flush_nothing, forget_all, path_of_newest_queue_pair, pending, raise_async, report_attributes,
+    report_longest_message, set_path, stop_newest_queue_pair, turn,
 };
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
@@ -179,4 +179,38 @@ fn a_queue_pair_that_the_device_stops_is_disconnected() {
         assert!(other.try_result().is_none());
         drop(active);
     }
+}
+
+/// As on irdma over iWARP and on erdma.
+#[test]
+fn requests_that_the_device_never_flushes_are_cancelled() {
+    let _turn = turn();
+    let (active, _passive) = connected();
+    assert_eq!(active.receive(1, 64), Status::SUCCESS);
+    // There is no receive for it.
+    assert_eq!(active.send(2, 5, RequestFlags::empty()), Status::SUCCESS);
+    flush_nothing();
+    // SAFETY: no arguments.
+    assert_eq!(unsafe { active.queue_pair.flush() }, Status::SUCCESS);
+    let mut results = [(); 2].map(|()| active.result());
+    results.sort_by_key(|result| result.request_context);
+    let seen = results.map(|result| (result.request_context, result.status));
+    assert_eq!(seen, [1, 2].map(|context| (context, Status::CANCELED)));
+}
+
+/// As on erdma, whose driver takes nothing more once the connection is gone.
+#[test]
+fn requests_behind_silent_ones_are_cancelled_though_the_driver_takes_none_to_drain_these() {
+    let _turn = turn();
+    let (active, passive) = connected();
+    assert_eq!(passive.receive(1, 64), Status::SUCCESS);
+    assert_eq!(active.send(2, 5, RequestFlags::SILENT_SUCCESS), Status::SUCCESS);
+    // SAFETY: no arguments.
+    assert_eq!(unsafe { active.queue_pair.flush() }, Status::SUCCESS);
+    (0..4096).for_each(|_| fail("post_send", libc::EIO));
+    assert_eq!(active.send(3, 5, RequestFlags::empty()), Status::SUCCESS);
+    let last = std::iter::repeat_with(|| active.result()).find(|result| result.request_context == 3);
+    assert_eq!(last.map(|result| result.status), Some(Status::CANCELED));
+    assert!(pending() > 4000, "the library has not gone on trying");
+    forget_all();
 }
