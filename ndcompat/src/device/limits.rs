@@ -172,6 +172,9 @@ impl Limits {
         let max_cqe = device.max_cqe as u32;
         let depth = (device.max_qp_wr as u32).min(MAX_QUEUE_DEPTH);
         let sge = (device.max_sge as u32).min(MAX_SGE);
+        // Every request may be a read, and be split.
+        let pieces = sge.div_ceil(quirks.read_sge).max(1);
+        let initiator_depth = (device.max_qp_wr as u32 / pieces).clamp(1, MAX_QUEUE_DEPTH);
         // A device without shared receive queues may report no SGEs for theirs.
         let shared = device.max_srq > 0 && device.max_srq_sge > 0;
         let receive_sge = if shared { sge.min(device.max_srq_sge as u32) } else { sge };
@@ -199,7 +202,7 @@ impl Limits {
             max_inbound_read_limit: device.max_qp_rd_atom.clamp(0, 255) as u32,
             max_outbound_read_limit: device.max_qp_init_rd_atom.clamp(0, 255) as u32,
             max_receive_queue_depth: depth,
-            max_initiator_queue_depth: depth,
+            max_initiator_queue_depth: initiator_depth,
             max_shared_receive_queue_depth: (device.max_srq_wr as u32).min(MAX_SHARED_DEPTH),
             max_completion_queue_depth: (max_cqe.saturating_sub(HEADROOM) / 2)
                 .min(MAX_COMPLETION_QUEUE_DEPTH),

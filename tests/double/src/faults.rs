@@ -67,7 +67,8 @@ fn take<T>(matching: impl Fn(&Fault) -> Option<T>) -> Option<T> {
     Some(found)
 }
 
-/// The next call of the C function `name` fails with `errno`. Those of `context->ops` are named `post_send` and so on.
+/// The next call of the C function `name` fails with `errno`. Those of `context->ops` are named `post_send` and so on,
+/// and `post_send of a list` each request of a list but the first.
 pub fn fail(name: &'static str, errno: i32) {
     add(Fault::Call(name, errno));
 }

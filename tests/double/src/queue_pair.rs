@@ -243,10 +243,12 @@ pub(crate) unsafe extern "C" fn post_send(
 ) -> c_int {
     verb("post_send", || {
         let mut device = lock();
+        let first = wr;
         // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
         while let Some(request) = unsafe { wr.as_ref() } {
+            let taken = if wr == first { Ok(()) } else { faults::call("post_send of a list") };
             // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
-            if let Err(errno) = unsafe { push(&mut device, qp.cast(), request) } {
+            if let Err(errno) = taken.and_then(|()| unsafe { push(&mut device, qp.cast(), request) }) {
                 // SAFETY: the caller has room for the address of the request that failed.
                 unsafe { *bad = wr };
                 return Err(errno);

@@ -214,3 +214,26 @@ fn requests_behind_silent_ones_are_cancelled_though_the_driver_takes_none_to_dra
     assert!(pending() > 4000, "the library has not gone on trying");
     forget_all();
 }
+
+#[test]
+fn a_read_in_pieces_of_which_the_driver_takes_some_ends_the_connection() {
+    let _turn = turn();
+    report_attributes(|device| device.max_sge_rd = 1);
+    let (active, passive) = connected();
+    let (list, there) = ([active.sge(0, 100), active.sge(100, 20)], passive.memory.as_ptr() as u64);
+    fail("post_send of a list", libc::ENOMEM);
+    // SAFETY: the memory lives until the request has completed, and nothing else touches it meanwhile.
+    let read = unsafe {
+        let token = passive.region.get_remote_token();
+        active.queue_pair.read(null_mut(), list.as_ptr(), 2, there, token, RequestFlags::empty())
+    };
+    assert_eq!((read, active.result().status), (Status::SUCCESS, Status::CANCELED));
+}
+
+#[test]
+fn queues_are_no_deeper_than_reads_in_pieces_allow() {
+    let _turn = turn();
+    report_attributes(|device| (device.max_sge, device.max_sge_rd, device.max_qp_wr) = (4, 1, 1000));
+    let limits = info(&open());
+    assert_eq!((limits.max_initiator_queue_depth, limits.max_receive_queue_depth), (250, 1000));
+}
