@@ -18,6 +18,8 @@ const MAX_COMPLETION_QUEUE_DEPTH: u32 = 16383;
 pub(crate) const MAX_SGE: u32 = 16;
 /// The value of [`AdapterInfo::large_request_threshold`], that of Mellanox's Windows provider.
 const LARGE_REQUEST: u32 = 65536;
+/// The limit of windows of the device's own, in bytes: mlx5 binds no larger ones.
+const LARGEST_WINDOW: usize = 1 << 31;
 /// The value of [`AdapterInfo::inline_request_threshold`]: above, copying costs more than it saves.
 const INLINE_THRESHOLD: u32 = 256;
 
@@ -167,14 +169,22 @@ impl Limits {
     pub(crate) fn probe(context: &Arc<Context>, pd: &Arc<ProtectionDomain>) -> Result<Limits> {
         let device = context.device_attr()?;
         let port = context.port_attr(1)?;
-        let Probed { inline, cq_resize } = Probed::of(context, pd);
-        let quirks = Quirks { cq_resize, ..quirks(context, pd, &device)? };
+        let quirks = quirks(context, pd, &device)?;
         let max_cqe = device.max_cqe as u32;
         let depth = (device.max_qp_wr as u32).min(MAX_QUEUE_DEPTH);
         let sge = (device.max_sge as u32).min(MAX_SGE);
         // Every request may be a read, and be split.
         let pieces = sge.div_ceil(quirks.read_sge).max(1);
         let initiator_depth = (device.max_qp_wr as u32 / pieces).clamp(1, MAX_QUEUE_DEPTH);
+        let fullest = ibv_qp_cap {
+            max_send_wr: initiator_depth * pieces,
+            max_recv_wr: depth,
+            max_send_sge: sge,
+            max_recv_sge: sge,
+            max_inline_data: 0,
+        };
+        let Probed { inline, cq_resize } = Probed::of(context, pd, fullest);
+        let quirks = Quirks { cq_resize, ..quirks };
         // A device without shared receive queues may report no SGEs for theirs.
         let shared = device.max_srq > 0 && device.max_srq_sge > 0;
         let receive_sge = if shared { sge.min(device.max_srq_sge as u32) } else { sge };
@@ -189,7 +199,9 @@ impl Limits {
             device_id: device.vendor_part_id as u16,
             adapter_id: context.node_guid(),
             max_registration_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
-            max_window_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
+            max_window_size: usize::try_from(device.max_mr_size)
+                .unwrap_or(usize::MAX)
+                .min(if quirks.windows == Windows::Emulated { 1 << 47 } else { LARGEST_WINDOW }),
             max_initiator_sge: sge,
             max_receive_sge: receive_sge,
             max_read_sge: sge,
@@ -341,9 +353,12 @@ struct Probed {
 }
 
 impl Probed {
-    fn of(context: &Arc<Context>, pd: &Arc<ProtectionDomain>) -> Probed {
+    /// `fullest` are the limits of the largest queue pair, without inline data.
+    fn of(context: &Arc<Context>, pd: &Arc<ProtectionDomain>, fullest: ibv_qp_cap) -> Probed {
         match verbs::CompletionQueue::create(context, 1, None, 0) {
-            Ok(cq) => Probed { cq_resize: probe_resize(&cq), inline: probe_inline(pd, &Arc::new(cq)) },
+            Ok(cq) => {
+                Probed { cq_resize: probe_resize(&cq), inline: probe_inline(pd, &Arc::new(cq), fullest) }
+            }
             Err(_) => Probed { cq_resize: true, inline: 0 },
         }
     }
@@ -354,24 +369,21 @@ fn probe_resize(cq: &verbs::CompletionQueue) -> bool {
     cq.resize(2).map_err(|error| Status::from_io(&error)) != Err(Status::NOT_SUPPORTED)
 }
 
-fn probe_inline(pd: &Arc<ProtectionDomain>, cq: &Arc<verbs::CompletionQueue>) -> u32 {
-    let fits = |bytes: &u32| {
-        let cap = ibv_qp_cap {
-            max_send_wr: 1,
-            max_recv_wr: 1,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline_data: *bytes,
-        };
-        verbs::QueuePair::create(verbs::QueuePairConfig {
+fn probe_inline(pd: &Arc<ProtectionDomain>, cq: &Arc<verbs::CompletionQueue>, fullest: ibv_qp_cap) -> u32 {
+    let fits = |cap: ibv_qp_cap, bytes: u32| {
+        let config = verbs::QueuePairConfig {
             pd: pd.clone(),
             send_cq: cq.clone(),
             recv_cq: cq.clone(),
             srq: None,
-            cap,
+            cap: ibv_qp_cap { max_inline_data: bytes, ..cap },
             cookie: 0,
-        })
-        .is_ok()
+        };
+        verbs::QueuePair::create(config).is_ok()
     };
-    [1024, 512, 256, 128, 64].into_iter().find(fits).unwrap_or(0)
+    let least =
+        ibv_qp_cap { max_send_wr: 1, max_recv_wr: 1, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
+    // Much inline data makes the requests of a queue so large that fewer fit (mlx5).
+    let is_limit = |&bytes: &u32| fits(least, bytes) && (bytes <= INLINE_THRESHOLD || fits(fullest, bytes));
+    [1024, 512, 256, 128, 64].into_iter().find(is_limit).unwrap_or(0)
 }

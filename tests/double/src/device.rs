@@ -65,6 +65,7 @@ pub(crate) fn renew() {
     *attributes() = None;
     LONGEST.store(LONGEST_MESSAGE, Ordering::Relaxed);
     set_path(1, 0);
+    queue_pair::limit_inline_room(u32::MAX);
     device.reads.clear();
 }
 

@@ -4,7 +4,7 @@
 //! process reach each other, requests complete within the call that posts them, connections follow the rules of the InfiniBand
 //! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
 //! device of the same kind ([`add_second`]). It reports attributes of other devices ([`report_attributes`],
-//! [`report_longest_message`]), and connections of others ([`set_path`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
+//! [`report_longest_message`], [`limit_inline_room`]), and connections of others ([`set_path`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
 //! [`delay_reads`], [`refuse_doorbell`], [`flush_nothing`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`stop_newest_queue_pair`],
 //! [`remove_device`]), or
 //! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
@@ -37,7 +37,7 @@ pub use faults::{
     flush_nothing, forget_all, hold, pending, refuse_doorbell, replace_event, stall,
 };
 pub use null::complete_at_once;
-pub use queue_pair::{complete_reads, path_of_newest_queue_pair, stop_newest_queue_pair};
+pub use queue_pair::{complete_reads, limit_inline_room, path_of_newest_queue_pair, stop_newest_queue_pair};
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};

@@ -8,9 +8,18 @@ use libc::c_int;
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The most bytes of inline data.
 const MAX_INLINE: u32 = 1024;
+
+/// How much inline data the requests of a queue may have.
+static INLINE_ROOM: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Limits the inline data of all requests of a queue together, until the end of the test's turn.
+pub fn limit_inline_room(bytes: u32) {
+    INLINE_ROOM.store(bytes, Ordering::Relaxed);
+}
 
 /// A queue pair.
 #[repr(C)]
@@ -385,7 +394,8 @@ export! {
             let mut qp: ibv_qp = zeroed();
             // SAFETY: the caller's structure and its domain are there.
             let (init, context) = unsafe { (&*init, (*pd).context) };
-            if init.cap.max_inline_data > MAX_INLINE {
+            let inline = init.cap.max_inline_data.saturating_mul(init.cap.max_send_wr);
+            if init.cap.max_inline_data > MAX_INLINE || inline > INLINE_ROOM.load(Ordering::Relaxed) {
                 return Err(libc::EINVAL);
             }
             let mut device = lock();

@@ -1,8 +1,8 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
 use double::{
-    fail, flush_nothing, forget_all, path_of_newest_queue_pair, pending, raise_async, report_attributes,
-    report_longest_message, set_path, stop_newest_queue_pair, turn,
+    fail, flush_nothing, forget_all, limit_inline_room, path_of_newest_queue_pair, pending, raise_async,
+    report_attributes, report_longest_message, set_path, stop_newest_queue_pair, turn,
 };
 use ndcompat::Status;
 use ndcompat::types::RequestFlags;
@@ -236,4 +236,28 @@ fn queues_are_no_deeper_than_reads_in_pieces_allow() {
     report_attributes(|device| (device.max_sge, device.max_sge_rd, device.max_qp_wr) = (4, 1, 1000));
     let limits = info(&open());
     assert_eq!((limits.max_initiator_queue_depth, limits.max_receive_queue_depth), (250, 1000));
+}
+
+/// As with mlx5.
+#[test]
+fn more_inline_data_than_usual_fits_on_the_largest_queue_pair_too() {
+    let _turn = turn();
+    assert_eq!(info(&open()).max_inline_data_size, 1024);
+    limit_inline_room(3 << 20);
+    assert_eq!(info(&open()).max_inline_data_size, 512);
+    limit_inline_room(1 << 20);
+    assert_eq!(info(&open()).max_inline_data_size, 256);
+}
+
+/// As with mlx5.
+#[test]
+fn windows_of_the_devices_own_are_no_larger_than_devices_bind() {
+    let _turn = turn();
+    assert_eq!(info(&open()).max_window_size, 1 << 40);
+    // SAFETY: only Rust code reads the environment here, under std's lock.
+    unsafe { std::env::set_var("NDCOMPAT_MEMORY_WINDOWS", "2") };
+    let adapter = open();
+    // SAFETY: only Rust code reads the environment, under std's lock.
+    unsafe { std::env::remove_var("NDCOMPAT_MEMORY_WINDOWS") };
+    assert_eq!(info(&adapter).max_window_size, 1 << 31);
 }
