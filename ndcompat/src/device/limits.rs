@@ -4,8 +4,8 @@ use crate::diagnosis;
 use crate::status::{Result, Status};
 use crate::types::{AdapterFlags, AdapterInfo, Sge, VERSION_2};
 use crate::verbs::bindings::{
-    IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
-    IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap,
+    IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_SRQ_RESIZE, ibv_device_attr,
+    ibv_qp_cap,
 };
 use crate::verbs::{self, Context, ProtectionDomain, Transport, WindowType};
 use std::sync::Arc;
@@ -329,19 +329,18 @@ fn wanted_windows() -> Result<Option<Windows>> {
     }
 }
 
-/// The memory windows to use on a device that enforces their bounds. The kernel's half of the driver reports them, and the half in user
-/// space may have none: bnxt_re's can neither make nor bind them, mana's not bind them.
+/// The memory windows to use on a device that enforces their bounds: its own of type 2, if it has them. Those of type 1 are used only if
+/// asked for, as no driver has been seen that has these alone.
+///
+/// The kernel's half of the driver reports windows, and the half in user space may have none: bnxt_re's can neither make nor bind them,
+/// mana's not bind them.
 fn own_windows(pd: &Arc<ProtectionDomain>, device: &ibv_device_attr) -> Windows {
-    let has = |capability| device.max_mw > 0 && device.device_cap_flags & capability != 0;
-    let (windows, kind) = if has(IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) {
-        (Windows::TypeTwo, WindowType::Two)
-    } else if has(IBV_DEVICE_MEM_WINDOW) {
-        (Windows::TypeOne, WindowType::One)
-    } else {
-        return Windows::Emulated;
-    };
-    let works = pd.context().binds_windows() && verbs::MemoryWindow::create(pd, kind).is_ok();
-    if works { windows } else { Windows::Emulated }
+    let type_two = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    let works = device.max_mw > 0
+        && device.device_cap_flags & type_two != 0
+        && pd.context().binds_windows()
+        && verbs::MemoryWindow::create(pd, WindowType::Two).is_ok();
+    if works { Windows::TypeTwo } else { Windows::Emulated }
 }
 
 /// What only trying tells.
