@@ -346,12 +346,13 @@ impl Backlog {
         let flushing = std::mem::take(&mut self.flushing);
         // A queue pair without references is about to be retired by its `drop`.
         for queue_pair in flushing.iter().filter_map(Weak::upgrade) {
+            if !queue_pair.is_lossy() {
+                queue_pair.drain();
+            }
             let lossy = queue_pair.is_lossy();
             if lossy {
                 // Poll again: the device may have completed requests before it was stopped.
                 self.add_all(cq);
-            } else {
-                queue_pair.drain();
             }
             for queue in queue_pair.queues_on(cq).into_iter().flatten() {
                 if lossy {

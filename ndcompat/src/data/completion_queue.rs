@@ -103,7 +103,9 @@ impl CompletionQueue {
         }
         let channel = verbs::CompletionChannel::create(adapter.context()).map_err(Status::of_host)?;
         let entries = limits.completion_entries(depth);
-        let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0)?;
+        let (group, mask) = affinity;
+        let processor = (mask != 0).then(|| u32::from(group) * u64::BITS + mask.trailing_zeros());
+        let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0, processor)?;
         let queue = Arc::new(Queue {
             raw: cq.raw(),
             cq: Arc::new(cq),
@@ -299,6 +301,11 @@ impl CompletionQueue {
     pub(crate) fn is_idle(&self, queue: &RequestQueue) -> bool {
         let _backlog = self.queue.backlog.lock();
         queue.is_idle()
+    }
+
+    /// Whether the device has not reported a request of a queue that it is to report.
+    pub(crate) fn awaits_device(&self, queue: &RequestQueue) -> bool {
+        self.reap_and(|_| queue.awaits_device())
     }
 
     /// How many outstanding requests of a queue are to be sent until the device reports one.

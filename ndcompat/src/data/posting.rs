@@ -187,7 +187,7 @@ impl Poster {
         if let Some(one) = unsafe { list.only_below(&core.receive_bound) }
             // SAFETY: without a receive queue the bound is 0, and no length is less.
             && let queue = unsafe { core.receive.as_ref().unwrap_unchecked() }
-            && let Some((reserved, ticket)) = queue.try_reserve(context, RequestType::Receive, false)
+            && let Some((reserved, ticket)) = queue.try_reserve(context, RequestType::Receive, false, 0)
         {
             return reserved.conclude(post_receive(core, slice::from_ref(one), ticket));
         }
@@ -216,7 +216,7 @@ impl Poster {
             // SAFETY: the caller passes a list that is null or valid for its count during the call.
             && let Some(one) = unsafe { list.only_below(core.bound(kind, counting)) }
             && let Some((reserved, ticket)) =
-                core.initiator.try_reserve(context, kind, counting.contains(RequestFlags::SILENT_SUCCESS))
+                core.initiator.try_reserve(context, kind, counting.contains(RequestFlags::SILENT_SUCCESS), one.length)
         {
             let request = WorkRequest { kind, sge: slice::from_ref(one), flags: counting, remote };
             return reserved.conclude(request.post(core, ticket));
@@ -316,8 +316,9 @@ impl Core {
         let limits = &self.limits;
         let mut gathered = Gathered::uninit();
         let (mut one, mut filled) = ([Sge::default()], Filled::default());
+        let length;
         if flags.contains(RequestFlags::INLINE) {
-            let length = scatter_gather::check(sge, u32::MAX, limits.max_inline.into())?;
+            length = scatter_gather::check(sge, u32::MAX, limits.max_inline.into())?;
             if sge.len() as u32 > limits.max_initiator_sge {
                 // SAFETY: the caller keeps the memory of the SGEs valid for reads; the data fits, as no device takes more
                 // inline.
@@ -325,7 +326,7 @@ impl Core {
                 sge = &one;
             }
         } else {
-            let length = scatter_gather::check(sge, limits.max_initiator_sge, limits.max_transfer)?;
+            length = scatter_gather::check(sge, limits.max_initiator_sge, limits.max_transfer)?;
             self.expect_message(length);
         }
         sge = scatter_gather::without_empty(sge, &mut filled);
@@ -334,7 +335,9 @@ impl Core {
         }
         let request = WorkRequest { sge, ..request };
         let split = kind == RequestType::Read && sge.len() as u32 > limits.device_read_sge;
-        self.post_initiator(kind, context, flags.contains(RequestFlags::SILENT_SUCCESS), |ticket| {
+        let silent = flags.contains(RequestFlags::SILENT_SUCCESS);
+        // No device takes more than `u32::MAX`.
+        self.post_initiator(kind, context, silent, length as u32, |ticket| {
             if split { request.post_split(self, ticket) } else { request.post(self, ticket) }
         })
     }
@@ -352,7 +355,7 @@ impl Core {
         let (sge, silent) = (self.limits.empty_list, flags.contains(RequestFlags::SILENT_SUCCESS));
         let flags = flags & RequestFlags::READ_FENCE;
         let request = WorkRequest { kind, sge, flags, remote: Remote::default() };
-        self.post_initiator(kind, context, silent, |ticket| {
+        self.post_initiator(kind, context, silent, 0, |ticket| {
             first();
             request.post(self, ticket)
         })
@@ -365,22 +368,23 @@ impl Core {
         let mut filled = Filled::default();
         let sge = scatter_gather::without_empty(sge, &mut filled);
         let sge = if sge.is_empty() { self.limits.empty_list } else { sge };
-        self.post(queue, RequestType::Receive, context, false, |ticket| post_receive(self, sge, ticket))
+        self.post(queue, RequestType::Receive, context, false, 0, |ticket| post_receive(self, sge, ticket))
     }
 
-    /// Posts a request to the initiator queue by `device`. If the queue is full, frees the slots of completed silent
+    /// Posts a request of `bytes` bytes to the initiator queue by `device`. If the queue is full, frees the slots of completed silent
     /// requests first.
     pub(crate) fn post_initiator(
         self: &Arc<Self>,
         kind: RequestType,
         context: u64,
         silent: bool,
+        bytes: u32,
         device: impl Fn(Ticket) -> i32,
     ) -> Result<()> {
-        let posted = self.post(&self.initiator, kind, context, silent, &device);
+        let posted = self.post(&self.initiator, kind, context, silent, bytes, &device);
         if posted == Err(Status::NO_MORE_ENTRIES) && self.initiator.has_silent() {
             self.reap_initiator();
-            return self.post(&self.initiator, kind, context, silent, &device);
+            return self.post(&self.initiator, kind, context, silent, bytes, &device);
         }
         posted
     }
@@ -392,9 +396,10 @@ impl Core {
         kind: RequestType,
         context: u64,
         silent: bool,
+        bytes: u32,
         device: impl FnOnce(Ticket) -> i32,
     ) -> Result<()> {
-        if let Some((reserved, ticket)) = queue.reserve(context, kind, silent) {
+        if let Some((reserved, ticket)) = queue.reserve(context, kind, silent, bytes) {
             return reserved.conclude(device(ticket)).ok();
         }
         if !queue.accept_flushed(context, kind) {

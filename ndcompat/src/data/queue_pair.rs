@@ -18,13 +18,14 @@ use crate::data::completion_queue::CompletionQueue;
 use crate::data::request_queue::{QueueOwner, RequestQueue};
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::device::adapter::Adapter;
+use crate::device::clock::Clock;
 use crate::status::{Result, Status};
 use crate::sync::cache_aligned::CacheAligned;
 use crate::sync::mutex::lock;
 use crate::types::{RequestFlags, RequestType, Sge};
-use crate::verbs::{self, bindings::*};
+use crate::verbs::{self, Id, bindings::*};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{self, AtomicBool, AtomicU64};
+use std::sync::atomic::{self, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// A queue pair (`IND2QueuePair`). All methods are thread-safe. Dropping it ends its connection.
@@ -89,6 +90,13 @@ pub(crate) struct Core {
     /// Whether the peer has receives for messages.
     receiver: Receiver,
     connection: Mutex<Option<Weak<dyn Connection>>>,
+    /// The [`path`] that the device's queue pair has.
+    path: AtomicU32,
+}
+
+/// A port of the device, and the index of a partition in its table: where a connection goes.
+fn path(port: u8, partition: u16) -> u32 {
+    u32::from(port) << 16 | u32::from(partition)
 }
 
 /// What a queue pair reports to its connection.
@@ -104,6 +112,9 @@ pub(crate) trait Connection: Send + Sync {
 
     /// Waits until no call of the program is changing the connection.
     fn wait_for_calls(&self);
+
+    /// The clock of the connection's file, if there is one.
+    fn clock(&self) -> Option<&Clock>;
 }
 
 /// The limits that posting checks.
@@ -190,7 +201,8 @@ impl QueuePair {
             receive_cq = config.receive_completion_queue.verbs().number(),
             initiator_cq = config.initiator_completion_queue.verbs().number(),
             srq = shared.as_ref().map(|shared| shared.shared.srq.number()), "CreateQueuePair");
-        qp.to_init(1, ACCESS)?;
+        // The default partition.
+        qp.to_init(1, 0, ACCESS)?;
         let (fenced_reads, signal_reads) = (limits.quirks.fenced_reads, limits.quirks.reads_are_overtaken);
         let mut read_flags = RequestFlags::all().difference(RequestFlags::INLINE);
         read_flags.set(RequestFlags::READ_FENCE, fenced_reads);
@@ -227,6 +239,7 @@ impl QueuePair {
             lossy: AtomicBool::new(adapter.limits().quirks.lossy_flush),
             receiver: Receiver::default(),
             connection: Mutex::default(),
+            path: AtomicU32::new(path(1, 0)),
         });
         if let Some(shared) = &shared {
             core.receive_completion_queue.add_shared(
@@ -288,10 +301,24 @@ impl Core {
         lock(&self.connection).as_ref()?.upgrade()
     }
 
-    /// Sets the port of the connection on a queue pair in the INIT state.
-    pub(crate) fn use_port(&self, port: u8) -> Result<()> {
-        if port > 1 {
-            self.qp.to_init(port, ACCESS)?;
+    /// Sets the port and the partition of the connection `id` on a queue pair in the INIT state, which has those of an earlier attempt.
+    ///
+    /// # Errors
+    /// `EINVAL` if the peer has given up.
+    pub(crate) fn use_path(&self, id: &Id) -> std::io::Result<()> {
+        // iWARP has no partitions, and gives no port here.
+        let (port, partition) = if self.adapter.limits().quirks.iwarp {
+            (id.port_num(), 0)
+        } else {
+            let (attr, _) = id.init_qp_attr(IBV_QPS_INIT)?;
+            (attr.port_num, attr.pkey_index)
+        };
+        let port = port.max(1);
+        let path = path(port, partition);
+        if self.path.load(Ordering::Relaxed) != path {
+            self.qp.to_init(port, partition, ACCESS)?;
+            // Only its one connection changes it.
+            self.path.store(path, Ordering::Relaxed);
         }
         Ok(())
     }

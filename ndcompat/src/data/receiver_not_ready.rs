@@ -1,29 +1,36 @@
 //! The time limit of a `Send` that meets no receive (RoCE and InfiniBand).
 //!
 //! The device resends such a message for ever, with less than a millisecond between, so that it goes on soon after the receive is posted.
-//! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock.
+//! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock. The
+//! same clock sees whether the device flushes the requests of a queue pair that has failed.
 
 use crate::data::queue_pair::Core;
 use crate::device::clock::{Clock, Ticked};
-use std::fs;
+use crate::verbs::nodes::RefusalCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How many ticks a `Send` may be the oldest request, where the driver does not count the messages that meet no receive.
+/// No counter.
+const NONE: u8 = u8::MAX;
+/// How many ticks a `Send` may be the oldest request at least, where the driver does not count the messages that meet no receive.
 const TICKS: u16 = 3;
 
 impl Core {
     /// From now on, a `Send` that meets no receive fails in the end. `port` is the device's that the connection uses.
     pub(crate) fn limit_waiting(self: &Arc<Self>, clock: &Clock, port: u8) {
-        self.receiver().port.store(port, Ordering::Relaxed); // released by the clock's lock
-        clock.add(Arc::downgrade(self) as _);
+        let counter = RefusalCounter::of(&self.adapter().device_name(), port);
+        self.receiver().port.store(port, Ordering::Relaxed); // all released by the clock's lock
+        self.receiver().counter.store(counter.map_or(NONE, |counter| counter.0), Ordering::Relaxed);
+        if !self.receiver().ticking.swap(true, Ordering::AcqRel) {
+            clock.add(Arc::downgrade(self) as _);
+        }
     }
 
-    /// How many messages of the device's port have met no receive, if its driver counts them, as rxe's does.
+    /// How many messages of the device's port have met no receive, if its driver counts them.
     fn refused_messages(&self) -> Option<u32> {
-        let (device, port) = (self.adapter().device_name(), self.receiver().port.load(Ordering::Relaxed));
-        let file = format!("/sys/class/infiniband/{device}/ports/{port}/hw_counters/rcvd_rnr_err");
-        Some(fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()? as u32)
+        let receiver = self.receiver();
+        let counter = RefusalCounter(receiver.counter.load(Ordering::Relaxed));
+        counter.read(&self.adapter().device_name(), receiver.port.load(Ordering::Relaxed))
     }
 
     /// Whether the oldest request has been waiting for a receive for so long that none is to be expected.
@@ -45,7 +52,8 @@ impl Core {
         let is_late = match self.refused_messages() {
             // Others' messages count, too; but a message that the peer does not even refuse is for the device to give up.
             Some(count) => receiver.refused.swap(count, Ordering::Relaxed) != count,
-            None => ticks >= TICKS,
+            // It may also be lost, and resent by the device.
+            None => ticks >= TICKS.max(receiver.resending.load(Ordering::Relaxed)),
         };
         // Silent messages may be done: what is on its way may be one behind them.
         is_late && receiver.had_time_for(self.initiator_completion_queue.unreported(&self.initiator))
@@ -54,8 +62,10 @@ impl Core {
 
 impl Ticked for Core {
     fn tick(self: Arc<Self>) -> bool {
-        if !self.is_ready() {
-            return false;
+        if self.is_flushing() {
+            let stays = self.awaits_flush();
+            self.receiver().ticking.store(stays, Ordering::Release);
+            return stays;
         }
         if self.waits_in_vain() {
             let probed = &self.receiver().probed;
@@ -65,7 +75,7 @@ impl Ticked for Core {
                 self.initiator_completion_queue.time_out(&self.initiator);
             } else {
                 // All requests are silent, and may be done. A request behind them shows that.
-                let posted = self.initiator.signal_last(|wr_id| self.post_nothing(wr_id));
+                let posted = self.initiator.signal_last(|wr_id| self.post_nothing(wr_id).is_ok());
                 probed.store(posted, Ordering::Relaxed);
             }
         }

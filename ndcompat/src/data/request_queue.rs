@@ -12,14 +12,15 @@
 
 #[cfg(test)]
 mod model;
+mod reservation;
 mod slot;
 mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use reservation::Reservation;
 pub(crate) use slot::reap_in_order;
 
-use crate::status::Status;
 use crate::sync::cache_aligned::{CacheAligned, Padded};
 use crate::sync::lock::{Held, Lock};
 use crate::types::{Completion, RequestType};
@@ -31,7 +32,7 @@ use slot::{Slot, WrId};
 use state::{CANCELED, State};
 use std::cell::Cell;
 use std::sync::atomic;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A queue pair, as the reaping of its request queues sees it.
@@ -44,6 +45,9 @@ pub(crate) trait QueueOwner: Send + Sync {
 
     /// Whether the device has no way to the peer.
     fn is_cut_off(&self) -> bool;
+
+    /// Whether the device says that it takes no requests any more, as the connection is gone.
+    fn is_stopped(&self) -> bool;
 
     /// Whether the device may fail to report some of the requests that were outstanding when the queue pair failed.
     fn is_lossy(&self) -> bool;
@@ -121,51 +125,6 @@ pub(crate) enum Noted<'a> {
     Deferred(&'a RequestQueue),
 }
 
-/// The slot of a request about to be posted. Holds the producer lock.
-pub(crate) struct Reservation<'a>(Held<'a, Producer>);
-
-impl Reservation<'_> {
-    /// Ends posting with the verb's `result`. Returns the status for the program.
-    #[inline(always)]
-    pub(crate) fn conclude(self, result: i32) -> Status {
-        if result == 0 {
-            return Status::SUCCESS;
-        }
-        // SAFETY: the guard is not used again here.
-        unsafe { Reservation::refused(self.0.into_raw(), result) }
-    }
-
-    /// Handles a failed verb: frees the slot, unless the connection has failed.
-    ///
-    /// # Safety
-    /// `producer` must come from the [`Held::into_raw`] of a reservation.
-    #[cold]
-    #[inline(never)]
-    unsafe fn refused(producer: *const AtomicU32, result: i32) -> Status {
-        // SAFETY: `producer` is the `into_raw` of this reservation's guard, and not used again.
-        let mut producer = unsafe { Held::<Producer>::from_raw(producer) };
-        let last = producer.last();
-        // SAFETY: a slot of the queue, which lives while its lock is held.
-        let slot = unsafe { &*last };
-        if result == verbs::UNANNOUNCED {
-            drop(producer);
-            // This may be the only sign that the connection is gone. The request is flushed with the others.
-            if let Some(owner) = slot.queue().owner.upgrade() {
-                owner.broken();
-            }
-            return Status::SUCCESS;
-        }
-        slot.state.take_back();
-        producer.head = last;
-        // The refused request may have been the signalled one: signal the next.
-        producer.unsignalled = u32::MAX;
-        match verbs::errno(result) {
-            libc::ENOMEM => Status::NO_MORE_ENTRIES,
-            errno => Status::from_errno(errno),
-        }
-    }
-}
-
 impl RequestQueue {
     pub(crate) fn new(
         depth: u32,
@@ -207,18 +166,20 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'_>, Ticket)> {
-        self.reserve_with(self.producer.try_lock()?, context, kind, silent)
+        self.reserve_with(self.producer.try_lock()?, context, kind, silent, bytes)
     }
 
-    /// Reserves the slot of the next request. `None` if the queue is full, or the queue pair has failed.
+    /// Reserves the slot of the next request; of a read, `bytes` is the length. `None` if the queue is full, or the queue pair has failed.
     pub(crate) fn reserve(
         &self,
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'_>, Ticket)> {
-        self.reserve_with(self.producer.lock(), context, kind, silent)
+        self.reserve_with(self.producer.lock(), context, kind, silent, bytes)
     }
 
     #[inline(always)]
@@ -228,6 +189,7 @@ impl RequestQueue {
         context: u64,
         kind: RequestType,
         silent: bool,
+        bytes: u32,
     ) -> Option<(Reservation<'a>, Ticket)> {
         let head = producer.head;
         // SAFETY: the head is always a slot of this queue.
@@ -238,6 +200,9 @@ impl RequestQueue {
         let signalled = !silent || self.signals(&mut producer, kind);
         // Everything is stored before posting, as the program's waiting time for the device begins with that.
         slot.context.set(context);
+        if kind == RequestType::Read {
+            slot.bytes.set(bytes);
+        }
         producer.head = slot.next;
         slot.state.post(State::posted(kind, silent, signalled));
         Some((Reservation(producer), Ticket { wr_id: WrId::new(head).0, signalled }))
@@ -245,16 +210,7 @@ impl RequestQueue {
 
     /// Accepts a request on a failed queue pair if there is room. It is not posted, and is reported as cancelled in order.
     pub(crate) fn accept_flushed(&self, context: u64, kind: RequestType) -> bool {
-        let mut producer = self.producer.lock();
-        // SAFETY: the head is always a slot of this queue.
-        let slot = unsafe { &*producer.head };
-        if !producer.flushing || !slot.state.is_free() {
-            return false;
-        }
-        slot.context.set(context);
-        producer.head = slot.next;
-        slot.state.flush(kind);
-        true
+        self.producer.lock().accept_flushed(context, kind)
     }
 
     /// Whether a silent request is to be signalled.
@@ -276,7 +232,10 @@ impl RequestQueue {
 
     /// From now on, no request is posted to the device, as the queue pair has failed.
     pub(crate) fn start_flushing(&self) {
-        let mut producer = self.producer.lock();
+        self.flush_from_now_on(&mut self.producer.lock());
+    }
+
+    fn flush_from_now_on(&self, producer: &mut Producer) {
         if producer.flushing {
             return;
         }
@@ -346,7 +305,9 @@ impl RequestQueue {
         if wc.status == CANCELED && queue.defers_flushed.load(Ordering::Relaxed) {
             return Noted::Deferred(queue);
         }
-        slot.bytes.set(wc.byte_len);
+        if status == 0 && state.kind() == RequestType::Receive {
+            slot.bytes.set(wc.byte_len);
+        }
         slot.state.complete(state, status);
         queue.reporting.0.add_early(1);
         Noted::Completed(queue)
@@ -464,6 +425,13 @@ impl RequestQueue {
         behind.is_unsignalled() || !behind.is_taken()
     }
 
+    /// Whether a request is outstanding that the device is to report, or waits for one that it has not. The caller holds the completion
+    /// queue's lock.
+    pub(crate) fn awaits_device(&self) -> bool {
+        let behind = self.unsignalled().1.state.load();
+        behind.is_taken() && !behind.is_unsignalled()
+    }
+
     /// Lets the device report the last request, which is unsignalled, as done: `post` posts a signalled request without effect behind
     /// it, with the `wr_id` given, and returns whether there was room. Returns whether it was posted.
     pub(crate) fn signal_last(&self, post: impl FnOnce(u64) -> bool) -> bool {
@@ -477,7 +445,6 @@ impl RequestQueue {
     /// Records that the oldest request, which is outstanding, has failed with `status`. The caller holds the completion queue's lock.
     pub(crate) fn fail_oldest(&self, status: ibv_wc_status) {
         let slot = self.oldest();
-        slot.bytes.set(0);
         slot.state.complete(slot.state.load(), status);
         self.reporting.0.add_early(1);
     }
@@ -510,6 +477,19 @@ impl Producer {
     fn slots(&self) -> impl Iterator<Item = &Slot> {
         // SAFETY: `make_ring` has initialized `slots` adjacent slots, which live as long as the queue.
         unsafe { std::slice::from_raw_parts(self.first, self.slots) }.iter()
+    }
+
+    /// See [`RequestQueue::accept_flushed`].
+    fn accept_flushed(&mut self, context: u64, kind: RequestType) -> bool {
+        // SAFETY: the head is always a slot of the queue, which lives as long as this.
+        let slot = unsafe { &*self.head };
+        if !self.flushing || !slot.state.is_free() {
+            return false;
+        }
+        slot.context.set(context);
+        self.head = slot.next;
+        slot.state.flush(kind);
+        true
     }
 
     /// The slot of the last request.

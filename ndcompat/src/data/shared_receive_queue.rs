@@ -2,7 +2,7 @@
 
 use crate::data::scatter_gather::{self, Filled};
 use crate::device::adapter::{Adapter, AdapterFile};
-use crate::device::async_events::AsyncEventHandler;
+use crate::device::async_events::{Acknowledged, AsyncEventHandler};
 use crate::device::removal::Removable;
 use crate::status::{Result, Status};
 use crate::sync::mutex::lock;
@@ -399,15 +399,16 @@ fn complete(requests: Vec<Request>, status: Status) {
 }
 
 impl AsyncEventHandler for Shared {
-    fn async_event(&self, event: &AsyncEvent) {
+    fn async_event(&self, event: &AsyncEvent) -> Option<Acknowledged> {
         let status = match event.kind() {
             IBV_EVENT_SRQ_LIMIT_REACHED => Status::SUCCESS,
             IBV_EVENT_SRQ_ERR => Status::UNSUCCESSFUL,
-            _ => return,
+            _ => return None,
         };
         if event.srq() == Some(self.srq.as_ptr()) {
             self.limit_event(status);
         }
+        None
     }
 }
 

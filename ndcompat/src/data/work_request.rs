@@ -4,7 +4,7 @@ use crate::data::queue_pair::Core;
 use crate::data::request_queue::Ticket;
 use crate::device::limits::MAX_SGE;
 use crate::types::{RequestFlags, RequestType, Sge};
-use crate::verbs::{bindings::*, ops};
+use crate::verbs::{self, bindings::*, ops};
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -86,7 +86,10 @@ impl WorkRequest<'_> {
         let mut bad = ptr::null_mut();
         // SAFETY: the queue pair is alive, each request of the list is filled in, and the callers of the unsafe posting
         // functions keep the memory of the SGEs valid until the last completes.
-        unsafe { ops::post_send(core.qp.as_ptr(), next, &mut bad) }
+        let result = unsafe { ops::post_send(core.qp.as_ptr(), next, &mut bad) };
+        // The device has the pieces before the one that was refused. They cannot be taken back, so the connection ends.
+        let is_split = result != 0 && !bad.is_null() && bad != next;
+        if is_split { verbs::UNANNOUNCED } else { result }
     }
 
     /// The `IBV_SEND_*` flags.

@@ -18,10 +18,13 @@ static RELEASED: Condvar = Condvar::new();
 /// The limit of the wait for the removal of an entry: in a forked process, the thread that would remove it may not exist.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What is to be done about an event once it is acknowledged: destroying its object waits for that.
+pub(crate) type Acknowledged = Box<dyn FnOnce()>;
+
 /// An object that asynchronous events may concern.
 pub(crate) trait AsyncEventHandler: Send + Sync {
     /// Handles an event, which may concern this object, another, or none.
-    fn async_event(&self, event: &AsyncEvent);
+    fn async_event(&self, event: &AsyncEvent) -> Option<Acknowledged>;
 }
 
 /// A device in use.
@@ -76,11 +79,10 @@ impl AsyncEvents {
     fn handle(&self, event: AsyncEvent) {
         tracing::debug!(target: "ndcompat::device", device = self.context.name(), kind = event.kind(), "asynchronous event");
         let handlers = self.handlers.lock().living();
-        for handler in &handlers {
-            handler.async_event(&event);
-        }
+        let deferred: Vec<_> = handlers.iter().filter_map(|handler| handler.async_event(&event)).collect();
         // Acknowledge before the handlers are dropped, as destroying a queue waits for that.
         drop(event);
+        deferred.into_iter().for_each(|work| work());
     }
 }
 

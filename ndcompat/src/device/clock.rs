@@ -20,6 +20,8 @@ pub(crate) trait Ticked: Send + Sync {
 pub(crate) struct Clock {
     timer: Timer,
     objects: Mutex<Vec<Weak<dyn Ticked>>>,
+    /// Makes progress while there are objects, also once their connections have ended.
+    file: Weak<File>,
 }
 
 impl Clock {
@@ -28,7 +30,8 @@ impl Clock {
     /// # Errors
     /// Those of creating the descriptor and of adding it to the file's sources.
     pub(crate) fn on(file: &Arc<File>) -> io::Result<(Arc<Clock>, Registration)> {
-        let clock = Arc::new(Clock { timer: Timer::new()?, objects: Mutex::default() });
+        let (objects, file_again) = (Mutex::default(), Arc::downgrade(file));
+        let clock = Arc::new(Clock { timer: Timer::new()?, objects, file: file_again });
         let registration = file.add_source(clock.timer.fd(), clock.clone())?;
         Ok((clock, registration))
     }
@@ -39,6 +42,9 @@ impl Clock {
         objects.push(object);
         if objects.len() == 1 {
             self.start();
+            if let Some(file) = self.file.upgrade() {
+                file.expect_events();
+            }
         }
     }
 
@@ -53,14 +59,21 @@ impl Source for Clock {
     fn ready(&self) {
         self.timer.clear();
         let called = std::mem::take(&mut *lock(&self.objects));
+        let expected = !called.is_empty();
         let still: Vec<_> = called
             .into_iter()
             .filter(|object| object.upgrade().is_some_and(|object| object.tick()))
             .collect();
         let mut objects = lock(&self.objects);
+        // Whatever was added meanwhile has expected events, too.
+        let surplus = expected && (still.is_empty() || !objects.is_empty());
         objects.extend(still);
         if !objects.is_empty() {
             self.start();
+        }
+        drop(objects);
+        if surplus && let Some(file) = self.file.upgrade() {
+            file.no_more_events();
         }
     }
 }

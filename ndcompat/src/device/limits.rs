@@ -4,10 +4,10 @@ use crate::diagnosis;
 use crate::status::{Result, Status};
 use crate::types::{AdapterFlags, AdapterInfo, Sge, VERSION_2};
 use crate::verbs::bindings::{
-    IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
-    IBV_DEVICE_SRQ_RESIZE, ibv_device_attr, ibv_qp_cap,
+    IBV_DEVICE_MEM_WINDOW_TYPE_2A, IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_SRQ_RESIZE, ibv_device_attr,
+    ibv_qp_cap,
 };
-use crate::verbs::{self, Context, ProtectionDomain, Transport};
+use crate::verbs::{self, Context, ProtectionDomain, Transport, WindowType};
 use std::sync::Arc;
 
 /// The limit of queue depths. Odd, as Microsoft's ping example leaks a credit at every even depth below 5296.
@@ -18,6 +18,8 @@ const MAX_COMPLETION_QUEUE_DEPTH: u32 = 16383;
 pub(crate) const MAX_SGE: u32 = 16;
 /// The value of [`AdapterInfo::large_request_threshold`], that of Mellanox's Windows provider.
 const LARGE_REQUEST: u32 = 65536;
+/// The limit of windows of the device's own, in bytes: mlx5 binds no larger ones.
+const LARGEST_WINDOW: usize = 1 << 31;
 /// The value of [`AdapterInfo::inline_request_threshold`]: above, copying costs more than it saves.
 const INLINE_THRESHOLD: u32 = 256;
 
@@ -32,6 +34,9 @@ const RXE_VENDOR: u32 = 0xFF_FFFF;
 const SIW_VENDOR: u32 = 0x62_6D74;
 /// The message limit, in bytes, of a device that takes longer messages than it reports.
 const LONG_MESSAGE: u32 = 1 << 30;
+
+/// The message limit, in bytes, of a device that reports none, as mana does with kernels before 7.0: mana's own.
+const UNREPORTED_MESSAGE: u32 = 16 << 20;
 
 /// The limits of private data over RoCE and InfiniBand, in bytes: in a request, and in a reply or rejection.
 const IB_PRIVATE_DATA: (u32, u32) = (56, 148);
@@ -164,11 +169,25 @@ impl Limits {
     pub(crate) fn probe(context: &Arc<Context>, pd: &Arc<ProtectionDomain>) -> Result<Limits> {
         let device = context.device_attr()?;
         let port = context.port_attr(1)?;
-        let Probed { inline, cq_resize } = Probed::of(context, pd);
-        let quirks = Quirks { cq_resize, ..quirks(context, &device)? };
+        let quirks = quirks(context, pd, &device)?;
         let max_cqe = device.max_cqe as u32;
         let depth = (device.max_qp_wr as u32).min(MAX_QUEUE_DEPTH);
         let sge = (device.max_sge as u32).min(MAX_SGE);
+        // Every request may be a read, and be split.
+        let pieces = sge.div_ceil(quirks.read_sge).max(1);
+        let initiator_depth = (device.max_qp_wr as u32 / pieces).clamp(1, MAX_QUEUE_DEPTH);
+        let fullest = ibv_qp_cap {
+            max_send_wr: initiator_depth * pieces,
+            max_recv_wr: depth,
+            max_send_sge: sge,
+            max_recv_sge: sge,
+            max_inline_data: 0,
+        };
+        let Probed { inline, cq_resize } = Probed::of(context, pd, fullest);
+        let quirks = Quirks { cq_resize, ..quirks };
+        // A device without shared receive queues may report no SGEs for theirs.
+        let shared = device.max_srq > 0 && device.max_srq_sge > 0;
+        let receive_sge = if shared { sge.min(device.max_srq_sge as u32) } else { sge };
         let private_data = if quirks.iwarp { IWARP_PRIVATE_DATA } else { IB_PRIVATE_DATA };
         let mut flags = AdapterFlags::IN_ORDER_DMA | AdapterFlags::MULTI_ENGINE | AdapterFlags::LOOPBACK;
         if quirks.cq_resize {
@@ -178,18 +197,24 @@ impl Limits {
             info_version: VERSION_2,
             vendor_id: device.vendor_id as u16,
             device_id: device.vendor_part_id as u16,
-            adapter_id: context.node_guid(),
+            adapter_id: context.adapter_id(&Context::all()?),
             max_registration_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
-            max_window_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
+            max_window_size: usize::try_from(device.max_mr_size)
+                .unwrap_or(usize::MAX)
+                .min(if quirks.windows == Windows::Emulated { 1 << 47 } else { LARGEST_WINDOW }),
             max_initiator_sge: sge,
-            max_receive_sge: sge.min(device.max_srq_sge.max(1) as u32),
+            max_receive_sge: receive_sge,
             max_read_sge: sge,
-            max_transfer_length: if quirks.long_messages { LONG_MESSAGE } else { port.max_msg_sz },
+            max_transfer_length: match port.max_msg_sz {
+                _ if quirks.long_messages => LONG_MESSAGE,
+                0 => UNREPORTED_MESSAGE,
+                limit => limit,
+            },
             max_inline_data_size: inline,
             max_inbound_read_limit: device.max_qp_rd_atom.clamp(0, 255) as u32,
             max_outbound_read_limit: device.max_qp_init_rd_atom.clamp(0, 255) as u32,
             max_receive_queue_depth: depth,
-            max_initiator_queue_depth: depth,
+            max_initiator_queue_depth: initiator_depth,
             max_shared_receive_queue_depth: (device.max_srq_wr as u32).min(MAX_SHARED_DEPTH),
             max_completion_queue_depth: (max_cqe.saturating_sub(HEADROOM) / 2)
                 .min(MAX_COMPLETION_QUEUE_DEPTH),
@@ -259,7 +284,7 @@ fn is_siw_device(context: &Context, device: &ibv_device_attr) -> bool {
     context.transport() == Transport::Iwarp && device.vendor_id == SIW_VENDOR
 }
 
-fn quirks(context: &Context, device: &ibv_device_attr) -> Result<Quirks> {
+fn quirks(context: &Context, pd: &Arc<ProtectionDomain>, device: &ibv_device_attr) -> Result<Quirks> {
     let iwarp = context.transport() == Transport::Iwarp;
     let siw = is_siw_device(context, device);
     // Up to Linux 6.11, rxe reports 8 MiB and sends more; Windows programs receive 64 MiB at a time.
@@ -279,32 +304,43 @@ fn quirks(context: &Context, device: &ibv_device_attr) -> Result<Quirks> {
         long_messages: rxe,
         fenced_reads: !siw,
         reply_limits_swapped: siw,
-        windows: windows(device, !rxe)?,
+        windows: match wanted_windows()? {
+            Some(wanted) => wanted,
+            None if rxe => Windows::Emulated,
+            None => own_windows(pd, device),
+        },
         read_sge: (device.max_sge_rd.max(1)) as u32,
     })
 }
 
-/// The memory windows to use. `bounded` says that the device enforces their bounds.
-///
-/// The environment variable `NDCOMPAT_MEMORY_WINDOWS` (`emulated`, `1` or `2`) overrides it, for tests.
-fn windows(device: &ibv_device_attr, bounded: bool) -> Result<Windows> {
-    let has = |capability| device.max_mw > 0 && device.device_cap_flags & capability != 0;
-    if let Some(value) = std::env::var_os("NDCOMPAT_MEMORY_WINDOWS").filter(|value| !value.is_empty()) {
-        return match value.to_str() {
-            Some("emulated") => Ok(Windows::Emulated),
-            Some("1") => Ok(Windows::TypeOne),
-            Some("2") => Ok(Windows::TypeTwo),
-            _ => {
-                diagnosis::no_windows(&value.to_string_lossy());
-                Err(Status::INVALID_PARAMETER)
-            }
-        };
+/// The memory windows that the environment variable `NDCOMPAT_MEMORY_WINDOWS` (`emulated`, `1` or `2`) asks for, in tests.
+fn wanted_windows() -> Result<Option<Windows>> {
+    let Some(value) = std::env::var_os("NDCOMPAT_MEMORY_WINDOWS").filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Some("emulated") => Ok(Some(Windows::Emulated)),
+        Some("1") => Ok(Some(Windows::TypeOne)),
+        Some("2") => Ok(Some(Windows::TypeTwo)),
+        _ => {
+            diagnosis::no_windows(&value.to_string_lossy());
+            Err(Status::INVALID_PARAMETER)
+        }
     }
-    Ok(match bounded {
-        true if has(IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B) => Windows::TypeTwo,
-        true if has(IBV_DEVICE_MEM_WINDOW) => Windows::TypeOne,
-        _ => Windows::Emulated,
-    })
+}
+
+/// The memory windows to use on a device that enforces their bounds: its own of type 2, if it has them. Those of type 1 are used only if
+/// asked for, as no driver has been seen that has these alone.
+///
+/// The kernel's half of the driver reports windows, and the half in user space may have none: bnxt_re's can neither make nor bind them,
+/// mana's not bind them.
+fn own_windows(pd: &Arc<ProtectionDomain>, device: &ibv_device_attr) -> Windows {
+    let type_two = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    let works = device.max_mw > 0
+        && device.device_cap_flags & type_two != 0
+        && pd.context().binds_windows()
+        && verbs::MemoryWindow::create(pd, WindowType::Two).is_ok();
+    if works { Windows::TypeTwo } else { Windows::Emulated }
 }
 
 /// What only trying tells.
@@ -316,9 +352,12 @@ struct Probed {
 }
 
 impl Probed {
-    fn of(context: &Arc<Context>, pd: &Arc<ProtectionDomain>) -> Probed {
-        match verbs::CompletionQueue::create(context, 1, None, 0) {
-            Ok(cq) => Probed { cq_resize: probe_resize(&cq), inline: probe_inline(pd, &Arc::new(cq)) },
+    /// `fullest` are the limits of the largest queue pair, without inline data.
+    fn of(context: &Arc<Context>, pd: &Arc<ProtectionDomain>, fullest: ibv_qp_cap) -> Probed {
+        match verbs::CompletionQueue::create(context, 1, None, 0, Some(0)) {
+            Ok(cq) => {
+                Probed { cq_resize: probe_resize(&cq), inline: probe_inline(pd, &Arc::new(cq), fullest) }
+            }
             Err(_) => Probed { cq_resize: true, inline: 0 },
         }
     }
@@ -329,24 +368,21 @@ fn probe_resize(cq: &verbs::CompletionQueue) -> bool {
     cq.resize(2).map_err(|error| Status::from_io(&error)) != Err(Status::NOT_SUPPORTED)
 }
 
-fn probe_inline(pd: &Arc<ProtectionDomain>, cq: &Arc<verbs::CompletionQueue>) -> u32 {
-    let fits = |bytes: &u32| {
-        let cap = ibv_qp_cap {
-            max_send_wr: 1,
-            max_recv_wr: 1,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline_data: *bytes,
-        };
-        verbs::QueuePair::create(verbs::QueuePairConfig {
+fn probe_inline(pd: &Arc<ProtectionDomain>, cq: &Arc<verbs::CompletionQueue>, fullest: ibv_qp_cap) -> u32 {
+    let fits = |cap: ibv_qp_cap, bytes: u32| {
+        let config = verbs::QueuePairConfig {
             pd: pd.clone(),
             send_cq: cq.clone(),
             recv_cq: cq.clone(),
             srq: None,
-            cap,
+            cap: ibv_qp_cap { max_inline_data: bytes, ..cap },
             cookie: 0,
-        })
-        .is_ok()
+        };
+        verbs::QueuePair::create(config).is_ok()
     };
-    [1024, 512, 256, 128, 64].into_iter().find(fits).unwrap_or(0)
+    let least =
+        ibv_qp_cap { max_send_wr: 1, max_recv_wr: 1, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
+    // Much inline data makes the requests of a queue so large that fewer fit (mlx5).
+    let is_limit = |&bytes: &u32| fits(least, bytes) && (bytes <= INLINE_THRESHOLD || fits(fullest, bytes));
+    [1024, 512, 256, 128, 64].into_iter().find(is_limit).unwrap_or(0)
 }

@@ -17,10 +17,12 @@
 //! adapter's id is the first: when a connection or a request fails because of the removal, the event is already in its
 //! channel, where [`Removal::is_gone_now`] finds it.
 
-use crate::device::async_events::AsyncEventHandler;
+use crate::device::async_events::{Acknowledged, AsyncEventHandler};
 use crate::status::{Result, Status};
 use crate::sync::mutex::lock;
-use crate::verbs::bindings::IBV_EVENT_DEVICE_FATAL;
+use crate::verbs::bindings::{
+    IBV_EVENT_DEVICE_FATAL, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, ibv_qp,
+};
 use crate::verbs::{AsyncEvent, Context, Event, EventChannel, EventKind, Id, Library, SockAddr};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,10 +32,13 @@ use win32::io::{Source, WeakList};
 /// How long, in milliseconds, [`Removal::check`] relies on the last poll of the channel, which is a system call.
 const GOOD_FOR_MS: u64 = 20;
 
-/// An object that is notified when its device is removed.
+/// An object that is notified when its device is removed, or its queue pair is stopped.
 pub(crate) trait Removable: Send + Sync {
     /// Completes pending requests with `ND_DEVICE_REMOVED`, as the device is gone.
     fn device_removed(self: Arc<Self>);
+
+    /// The device has stopped this queue pair, which may be the object's.
+    fn queue_pair_failed(self: Arc<Self>, _queue_pair: *mut ibv_qp) {}
 }
 
 /// Watches for the removal of a device.
@@ -130,10 +135,22 @@ impl Removal {
 }
 
 impl AsyncEventHandler for Removal {
-    fn async_event(&self, event: &AsyncEvent) {
-        if event.kind() == IBV_EVENT_DEVICE_FATAL {
-            self.device_removed();
+    fn async_event(&self, event: &AsyncEvent) -> Option<Acknowledged> {
+        match event.kind() {
+            IBV_EVENT_DEVICE_FATAL => self.device_removed(),
+            IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR => {
+                let queue_pair = event.qp()?;
+                // No object made later, with the address of one that goes now, is among these.
+                let objects = self.lock().living();
+                return Some(Box::new(move || {
+                    for object in objects {
+                        object.queue_pair_failed(queue_pair);
+                    }
+                }));
+            }
+            _ => {}
         }
+        None
     }
 }
 

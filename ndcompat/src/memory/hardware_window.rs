@@ -1,4 +1,4 @@
-//! The device's memory windows (`ibv_alloc_mw`): type 2 if it has them, type 1 otherwise.
+//! The device's memory windows (`ibv_alloc_mw`): of type 2; of type 1 if `NDCOMPAT_MEMORY_WINDOWS` says so.
 
 use crate::data::queue_pair::Core;
 use crate::data::request_queue::Ticket;
@@ -19,8 +19,9 @@ pub(crate) struct HardwareWindow {
     key: u32,
     /// Of type 2: the last bytes that it has had.
     had: Keys,
-    /// The region that it was bound to last, needed to unbind type 1.
+    /// The region that it was bound to last, and the address that it began at: needed to unbind type 1.
     region: *mut ibv_mr,
+    start: u64,
 }
 
 // SAFETY: the pointer to the region is only passed to verbs, and the region stays registered while the window is bound.
@@ -36,7 +37,7 @@ impl HardwareWindow {
         })?;
         let (key, mut had) = (mw.rkey(), Keys::default());
         had.add(key as u8);
-        Ok(HardwareWindow { key, had, mw, kind, region: ptr::null_mut() })
+        Ok(HardwareWindow { key, had, mw, kind, region: ptr::null_mut(), start: 0 })
     }
 
     /// Posts the binding, and returns the new rkey.
@@ -60,7 +61,7 @@ impl HardwareWindow {
         let silent = flags.contains(RequestFlags::SILENT_SUCCESS);
         match self.kind {
             WindowType::One => {
-                core.post_initiator(RequestType::Bind, context, silent, |ticket| {
+                core.post_initiator(RequestType::Bind, context, silent, 0, |ticket| {
                     self.bind_one(core, ticket, flags, info)
                 })?;
                 self.key = self.mw.rkey();
@@ -68,7 +69,7 @@ impl HardwareWindow {
             WindowType::Two => {
                 let next = self.had.next();
                 let key = self.key & !0xFF | u32::from(next);
-                core.post_initiator(RequestType::Bind, context, silent, |ticket| {
+                core.post_initiator(RequestType::Bind, context, silent, 0, |ticket| {
                     let mut wr = request(IBV_WR_BIND_MW, &ticket, flags);
                     wr.__bindgen_anon_2.bind_mw = ibv_send_wr__bindgen_ty_4__bindgen_ty_1 {
                         mw: self.mw.as_ptr(),
@@ -84,7 +85,7 @@ impl HardwareWindow {
                 self.had.add(next);
             }
         }
-        self.region = region;
+        (self.region, self.start) = (region, info.addr);
         Ok(self.key)
     }
 
@@ -95,10 +96,11 @@ impl HardwareWindow {
         (context, flags): (u64, RequestFlags),
     ) -> Result<()> {
         let silent = flags.contains(RequestFlags::SILENT_SUCCESS);
-        core.post_initiator(RequestType::Invalidate, context, silent, |ticket| match self.kind {
+        core.post_initiator(RequestType::Invalidate, context, silent, 0, |ticket| match self.kind {
             WindowType::One => {
-                // Binding no bytes unbinds the window.
-                let nothing = ibv_mw_bind_info { mr: self.region, addr: 0, length: 0, mw_access_flags: 0 };
+                // Binding no bytes unbinds the window. Drivers compare the address with the region's.
+                let (mr, addr) = (self.region, self.start);
+                let nothing = ibv_mw_bind_info { mr, addr, length: 0, mw_access_flags: 0 };
                 self.bind_one(core, ticket, flags, nothing)
             }
             WindowType::Two => {

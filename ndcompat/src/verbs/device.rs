@@ -37,7 +37,7 @@ unsafe impl Sync for DeviceList {}
 
 impl DeviceList {
     fn open(library: &'static Library) -> Option<DeviceList> {
-        count_forks();
+        prepare_for_forks();
         let mut count = 0;
         // SAFETY: `count` is writable.
         let contexts = unsafe { (library.rdma_get_devices)(&mut count) };
@@ -72,15 +72,21 @@ fn descriptors_left() -> io::Result<()> {
 /// How many forks ago devices were opened first, in this process or an ancestor.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts forks in [`FORKS`].
-fn count_forks() {
+/// Before devices are opened: from now on, forks are counted in [`FORKS`], and leave memory alone that the device accesses.
+///
+/// Before Linux 5.12, what the parent wrote to registered memory while a child lived went to pages that the device did not know. So
+/// libibverbs keeps that memory out of children, by a system call more for each registration. Newer kernels copy it for the child when
+/// that is forked; there the call finds nothing to do.
+fn prepare_for_forks() {
     extern "C" fn child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static ONCE: Once = Once::new();
-    // SAFETY: the function stays loaded, as this library is never unloaded.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(child));
+    ONCE.call_once(|| {
+        // SAFETY: the function stays loaded, as this library is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+        // SAFETY: takes no arguments. It fails if the program has registered memory before, which is then as the program wants it.
+        unsafe { ibv_fork_init() };
     });
 }
 
@@ -244,6 +250,18 @@ impl Context {
         u64::from_be(unsafe { (self.library.ibv_get_device_guid)(self.device()) })
     }
 
+    /// The id of the device's adapter, where there are `all` these devices: the GUID of its node. Virtual functions may have none, or one in
+    /// common, and so may soft-RoCE over VLANs: then a hash of the device's name (FNV-1a), which another process gets, too.
+    pub fn adapter_id(&self, all: &[Arc<Context>]) -> u64 {
+        let guid = self.node_guid();
+        let has_too = |other: &Arc<Context>| !other.is_same_device(self) && other.node_guid() == guid;
+        if guid != 0 && !all.iter().any(has_too) {
+            return guid;
+        }
+        let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.name().bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+    }
+
     /// The wire protocol.
     pub fn transport(&self) -> Transport {
         // SAFETY: the device of a live context is live.
@@ -252,6 +270,12 @@ impl Context {
             IBV_TRANSPORT_IWARP => Transport::Iwarp,
             other => Transport::Other(other),
         }
+    }
+
+    /// How many interrupts there are for completions: one at least.
+    pub fn completion_vectors(&self) -> u32 {
+        // SAFETY: the context is live: it is closed only when its owner, which is borrowed here, is dropped.
+        unsafe { self.raw.as_ref() }.num_comp_vectors.max(1) as u32
     }
 
     /// The attributes and limits of the device.

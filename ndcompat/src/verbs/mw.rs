@@ -1,11 +1,13 @@
 //! Memory windows.
 
+use std::ffi::c_void;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::bindings::*;
-use super::{ProtectionDomain, errno, ops};
+use super::{Context, ProtectionDomain, errno, ops};
 
 /// The two types of memory windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,26 @@ impl MemoryWindow {
     /// The protection domain.
     pub fn pd(&self) -> &Arc<ProtectionDomain> {
         &self.pd
+    }
+}
+
+impl Context {
+    /// Whether the driver's half in user space binds windows. Where it has no such verb, rdma-core puts a function of its own in its
+    /// place, so what tells them apart is the library that the function is in. The kernel's half may report windows nonetheless.
+    pub fn binds_windows(&self) -> bool {
+        // SAFETY: the context is live, and nothing changes its table any more.
+        let bind = unsafe { (*self.as_ptr()).ops.bind_mw };
+        let object = |function| {
+            let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+            // SAFETY: any address may be asked for; there is room for the answer.
+            let known = unsafe { libc::dladdr(function, found.as_mut_ptr()) } != 0;
+            // SAFETY: filled in by the call, or zero, which is valid.
+            known.then(|| unsafe { found.assume_init() }.dli_fbase)
+        };
+        bind.is_some_and(|bind| {
+            let own = self.library().ibv_query_device as *const c_void;
+            self.library().is_emulator() || object(bind as *const c_void) != object(own)
+        })
     }
 }
 

@@ -111,17 +111,17 @@ impl QueuePair {
         })
     }
 
-    /// Moves a new queue pair to INIT, where it takes receive requests, with this port and these access flags
-    /// (`IBV_ACCESS_*`).
+    /// Moves a new queue pair to INIT, where it takes receive requests, with this port, the partition of this index in its
+    /// table (on InfiniBand; 0 else), and these access flags (`IBV_ACCESS_*`).
     ///
     /// # Errors
     /// As [`QueuePair::modify`].
-    pub fn to_init(&self, port: u8, access: ibv_access_flags) -> io::Result<()> {
+    pub fn to_init(&self, port: u8, partition: u16, access: ibv_access_flags) -> io::Result<()> {
         let mut attr = empty_attr();
         attr.qp_state = IBV_QPS_INIT;
         attr.port_num = port;
         attr.qp_access_flags = access;
-        // RoCE and iWARP have no partitions; on InfiniBand, index 0 is the default partition.
+        attr.pkey_index = partition;
         self.modify(&attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
     }
 

@@ -100,14 +100,16 @@ impl Shapes {
         if list.len() > 2 { vec![flags[self.number as usize % flags.len()]] } else { flags }
     }
 
-    /// Takes the result of the active end's request, if there is one.
-    fn result(&self, kind: RequestType, flags: RequestFlags, case: &str) {
+    /// Takes the result of the active end's request of that many bytes, if there is one.
+    fn result(&self, kind: RequestType, bytes: usize, flags: RequestFlags, case: &str) {
         if flags.contains(RequestFlags::SILENT_SUCCESS) {
             return;
         }
         let result = self.pair.active.completion();
         let seen = (result.status, result.request_type, result.request_context);
         assert_eq!(seen, (Status::SUCCESS, kind, self.number), "{case}");
+        let read = if kind == RequestType::Read { bytes } else { 0 };
+        assert_eq!(result.bytes_transferred as usize, read, "{case}");
     }
 
     /// Sends `list`, and receives it with `into`, which has room for it.
@@ -123,7 +125,7 @@ impl Shapes {
         let result = passive.completion();
         assert_eq!((result.status, result.request_context), (Status::SUCCESS, self.number), "{case}");
         assert_eq!(result.bytes_transferred as usize, length(list), "{case}");
-        self.result(RequestType::Send, flags, &case);
+        self.result(RequestType::Send, length(list), flags, &case);
         let (sent, received) = (bytes(active, REQUEST, list), bytes(passive, RECEIVE, into));
         assert!(received[..sent.len()] == sent, "{case}");
     }
@@ -153,7 +155,7 @@ impl Shapes {
                 .write(self.number, &sges(active, REQUEST, list), at, token, flags)
                 .expect(&case);
         }
-        self.result(RequestType::Write, flags, &case);
+        self.result(RequestType::Write, length(list), flags, &case);
         self.settle();
         assert!(self.pair.passive.memory.bytes[REMOTE..][..sent.len()] == sent, "{case}");
     }
@@ -167,7 +169,7 @@ impl Shapes {
         unsafe {
             active.queue_pair.read(self.number, &sges(active, REQUEST, list), at, token, flags).expect(&case);
         }
-        self.result(RequestType::Read, flags, &case);
+        self.result(RequestType::Read, length(list), flags, &case);
         if flags.contains(RequestFlags::SILENT_SUCCESS) {
             // A read that comes later has a result.
             self.number += 1;
@@ -176,7 +178,7 @@ impl Shapes {
                 let last = [active.memory.sge(RECEIVE..RECEIVE + 1)];
                 active.queue_pair.read(self.number, &last, at, token, RequestFlags::empty()).expect(&case);
             }
-            self.result(RequestType::Read, RequestFlags::empty(), &case);
+            self.result(RequestType::Read, 1, RequestFlags::empty(), &case);
         }
         let (active, passive) = (&self.pair.active, &self.pair.passive);
         let read = bytes(active, REQUEST, list);

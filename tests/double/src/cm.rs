@@ -1,7 +1,7 @@
 //! The connection manager's functions.
 
 use crate::cm_id::{Channel, Event, Id, Stage, is_ours, plain};
-use crate::device::{Device, Signal, context, context_at, export, lock, next};
+use crate::device::{Device, Signal, context, context_at, export, lock, next, path};
 use crate::faults::{self, CmEvent};
 use crate::{created, keep, posix};
 use libc::{c_int, c_void, sockaddr};
@@ -413,6 +413,11 @@ export! {
             let _device = lock();
             // SAFETY: the id and its peer live, the lock is held, the results are writable.
             unsafe {
+                if (*attr).qp_state == IBV_QPS_INIT {
+                    ((*attr).port_num, (*attr).pkey_index) = path();
+                    *mask = (IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX) as c_int;
+                    return Ok(());
+                }
                 let peer = own(id).peer.as_ref().ok_or(libc::EINVAL)?;
                 (*attr).dest_qp_num = peer.said.qp_num;
                 *mask = (IBV_QP_STATE | IBV_QP_DEST_QPN) as c_int;

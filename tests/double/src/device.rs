@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The device's IPv4 address.
@@ -62,6 +62,11 @@ pub(crate) fn renew() {
     SECOND.store(false, Ordering::Relaxed);
     RXE.store(false, Ordering::Relaxed);
     PORT_DOWN.store(false, Ordering::Relaxed);
+    *attributes() = None;
+    LONGEST.store(LONGEST_MESSAGE, Ordering::Relaxed);
+    set_path(1, 0);
+    share_guid(None);
+    queue_pair::limit_inline_room(u32::MAX);
     device.reads.clear();
 }
 
@@ -87,6 +92,61 @@ static PORT_DOWN: AtomicBool = AtomicBool::new(false);
 /// Lets the device say that its port is down, until the end of the test's turn. Messages go on.
 pub fn take_port_down() {
     PORT_DOWN.store(true, Ordering::Relaxed);
+}
+
+/// What changes the attributes that the device reports.
+type Attributes = fn(&mut ibv_device_attr);
+
+static ATTRIBUTES: Mutex<Option<Attributes>> = Mutex::new(None);
+
+fn attributes() -> MutexGuard<'static, Option<Attributes>> {
+    ATTRIBUTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes the attributes that the device reports, until the end of the test's turn. It does what it did.
+pub fn report_attributes(change: Attributes) {
+    *attributes() = Some(change);
+}
+
+/// The usual length of the longest message, in bytes.
+const LONGEST_MESSAGE: u32 = 1 << 30;
+static LONGEST: AtomicU32 = AtomicU32::new(LONGEST_MESSAGE);
+
+/// Lets the port report this length as that of the longest message, until the end of the test's turn.
+pub fn report_longest_message(bytes: u32) {
+    LONGEST.store(bytes, Ordering::Relaxed);
+}
+
+static GUID: Mutex<Option<u64>> = Mutex::new(None);
+
+/// The GUID that all devices have instead of their own.
+fn guid() -> Option<u64> {
+    *GUID.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives all devices this GUID, or each its own.
+pub fn share_guid(guid: Option<u64>) {
+    *GUID.lock().unwrap_or_else(PoisonError::into_inner) = guid;
+}
+
+static FORK_INITS: AtomicU32 = AtomicU32::new(0);
+
+/// How often `ibv_fork_init` was called.
+pub fn fork_inits() -> u32 {
+    FORK_INITS.load(Ordering::Relaxed)
+}
+
+static PATH: AtomicU32 = AtomicU32::new(0);
+
+/// Lets connections go by this port, and the partition of this index, until the end of the test's turn.
+pub fn set_path(port: u8, partition: u16) {
+    PATH.store(u32::from(port) << 16 | u32::from(partition), Ordering::Relaxed);
+}
+
+/// The port of connections, and the index of their partition.
+pub(crate) fn path() -> (u8, u16) {
+    let path = PATH.load(Ordering::Relaxed);
+    ((path >> 16) as u8, path as u16)
 }
 
 /// A descriptor that is readable while something is queued.
@@ -157,11 +217,13 @@ fn new_context(name: &'static CStr, addresses: [IpAddr; 2]) -> Context {
     }
     context.device = Box::into_raw(Box::new(device));
     context.async_fd = signal.0;
+    context.num_comp_vectors = 4;
     context.ops.post_send = Some(queue_pair::post_send);
     context.ops.post_recv = Some(queue_pair::post_recv);
     context.ops.post_srq_recv = Some(queue_pair::post_srq_recv);
     context.ops.poll_cq = Some(queues::poll_cq);
     context.ops.alloc_mw = Some(memory::alloc_mw);
+    context.ops.bind_mw = Some(memory::bind_mw);
     context.ops.dealloc_mw = Some(memory::dealloc_mw);
     context.ops.req_notify_cq = Some(queues::req_notify_cq);
     Context { context: Box::into_raw(Box::new(context)), signal, name, addresses }
@@ -269,6 +331,11 @@ macro_rules! export {
 pub(crate) use export;
 
 export! {
+    fn ibv_fork_init() -> c_int {
+        FORK_INITS.fetch_add(1, Ordering::Relaxed);
+        0
+    }
+
     fn rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context {
         crate::created("rdma_get_devices", || {
             let contexts = contexts();
@@ -305,7 +372,8 @@ export! {
     fn ibv_get_device_guid(device: *mut ibv_device) -> __be64 {
         // SAFETY: the contexts never go.
         let number = CONTEXTS.iter().position(|own| unsafe { (*own.context).device } == device);
-        (0x0200_00FF_FE00_D0B1_u64 + number.expect("a device of ours") as u64).to_be()
+        let own = 0x0200_00FF_FE00_D0B1_u64 + number.expect("a device of ours") as u64;
+        guid().unwrap_or(own).to_be()
     }
 
     fn ibv_query_device(_context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {
@@ -328,6 +396,9 @@ export! {
             device.max_srq_wr = 1 << 14;
             device.phys_port_cnt = 1;
             device.device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
+            if let Some(change) = *attributes() {
+                change(&mut device);
+            }
             // SAFETY: the caller has room for the attributes.
             unsafe { attr.write(device) };
             Ok(())
@@ -342,7 +413,7 @@ export! {
             unsafe {
                 let down = PORT_DOWN.load(Ordering::Relaxed);
                 (&raw mut (*attr).state).write(if down { IBV_PORT_DOWN } else { IBV_PORT_ACTIVE });
-                (&raw mut (*attr).max_msg_sz).write(1 << 30);
+                (&raw mut (*attr).max_msg_sz).write(LONGEST.load(Ordering::Relaxed));
             }
             Ok(())
         })

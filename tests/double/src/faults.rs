@@ -40,6 +40,9 @@ static READS_WAIT: AtomicBool = AtomicBool::new(false);
 /// Whether the next posted request is queued without ringing the doorbell.
 static UNANNOUNCED: AtomicBool = AtomicBool::new(false);
 
+/// Whether stopped queue pairs keep their requests.
+static FLUSHES_NOTHING: AtomicBool = AtomicBool::new(false);
+
 static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 /// The number of faults, so that the data path takes the lock only if there are any.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -64,7 +67,8 @@ fn take<T>(matching: impl Fn(&Fault) -> Option<T>) -> Option<T> {
     Some(found)
 }
 
-/// The next call of the C function `name` fails with `errno`. Those of `context->ops` are named `post_send` and so on.
+/// The next call of the C function `name` fails with `errno`. Those of `context->ops` are named `post_send` and so on,
+/// and `post_send of a list` each request of a list but the first.
 pub fn fail(name: &'static str, errno: i32) {
     add(Fault::Call(name, errno));
 }
@@ -113,6 +117,16 @@ pub(crate) fn doorbell_is_refused() -> bool {
     UNANNOUNCED.load(Ordering::Relaxed) && UNANNOUNCED.swap(false, Ordering::AcqRel)
 }
 
+/// Queue pairs that are stopped from now on do not report their requests, as on some iWARP devices those that were posted after the
+/// peer's close.
+pub fn flush_nothing() {
+    FLUSHES_NOTHING.store(true, Ordering::Release);
+}
+
+pub(crate) fn flushes_nothing() -> bool {
+    FLUSHES_NOTHING.load(Ordering::Relaxed)
+}
+
 /// The number of faults that have not happened yet.
 pub fn pending() -> usize {
     COUNT.load(Ordering::Acquire)
@@ -123,6 +137,7 @@ pub fn forget_all() {
     lock().clear();
     READS_WAIT.store(false, Ordering::Release);
     UNANNOUNCED.store(false, Ordering::Release);
+    FLUSHES_NOTHING.store(false, Ordering::Release);
     COUNT.store(0, Ordering::Release);
 }
 

@@ -3,8 +3,10 @@
 //! It exports the functions of those two that the library uses, and behaves like soft-RoCE with one port: queue pairs of one
 //! process reach each other, requests complete within the call that posts them, connections follow the rules of the InfiniBand
 //! connection manager. It has a network interface of its own ([`ADDRESS`]) and needs none of the machine's. There can be a second
-//! device of the same kind ([`add_second`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
-//! [`delay_reads`], [`refuse_doorbell`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`remove_device`]), or
+//! device of the same kind ([`add_second`]). It reports attributes of other devices ([`report_attributes`],
+//! [`report_longest_message`], [`limit_inline_room`]), and connections of others ([`set_path`]). It injects faults when told to ([`fail`], [`stall`], [`hold`], [`complete_with`],
+//! [`delay_reads`], [`refuse_doorbell`], [`flush_nothing`], [`replace_event`], [`raise_async`], [`raise_completion_event`], [`stop_newest_queue_pair`],
+//! [`remove_device`]), or
 //! lets one call after the other fail ([`fail_call`]), among them the system calls in `system`.
 //!
 //! A test program that links this crate, and any library that it loads, gets these functions instead of the real ones, because
@@ -26,15 +28,17 @@ mod system;
 
 pub use cm_id::{raise_event, remove_device};
 pub use device::{
-    ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, imitate_rxe,
-    objects, raise_async, raise_completion_event, take_port_down,
+    ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, fork_inits,
+    imitate_rxe, objects, raise_async, raise_completion_event, report_attributes, report_longest_message,
+    set_path, share_guid, take_port_down,
 };
 pub use faults::{
     Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,
-    forget_all, hold, pending, refuse_doorbell, replace_event, stall,
+    flush_nothing, forget_all, hold, pending, refuse_doorbell, replace_event, stall,
 };
 pub use null::complete_at_once;
-pub use queue_pair::complete_reads;
+pub use queue_pair::{complete_reads, limit_inline_room, path_of_newest_queue_pair, stop_newest_queue_pair};
+pub use queues::newest_vector;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};

@@ -75,6 +75,11 @@ export! {
         })
     }
 
+    // Beside the verbs, as rdma-core's for drivers without this one.
+    fn bind_mw(_qp: *mut ibv_qp, _mw: *mut ibv_mw, _bind: *mut ibv_mw_bind) -> c_int {
+        libc::EOPNOTSUPP
+    }
+
     fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
         // SAFETY: made above, destroyed once.
         destroyed("dealloc_mw", mw, || drop(unsafe { Box::from_raw(mw) }))

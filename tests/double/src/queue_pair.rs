@@ -8,9 +8,18 @@ use libc::c_int;
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The most bytes of inline data.
 const MAX_INLINE: u32 = 1024;
+
+/// How much inline data the requests of a queue may have.
+static INLINE_ROOM: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Limits the inline data of all requests of a queue together, until the end of the test's turn.
+pub fn limit_inline_room(bytes: u32) {
+    INLINE_ROOM.store(bytes, Ordering::Relaxed);
+}
 
 /// A queue pair.
 #[repr(C)]
@@ -18,6 +27,8 @@ pub(crate) struct Qp {
     qp: ibv_qp,
     /// The peer's number; 0 for none.
     peer: u32,
+    /// The port, and the index of the partition.
+    path: (u8, u16),
     requests: VecDeque<Work>,
     max_requests: usize,
     receives: VecDeque<Receive>,
@@ -155,6 +166,10 @@ impl Device {
     /// Moves the queue pair to ERR and flushes it.
     unsafe fn fail(&mut self, qp: &mut Qp) {
         qp.qp.state = IBV_QPS_ERR;
+        if faults::flushes_nothing() {
+            qp.requests.clear();
+            qp.receives.clear();
+        }
         while let Some(work) = qp.requests.pop_front() {
             let wc = wc(qp, work.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND, 0);
             // SAFETY: the queue lives as long as its queue pairs.
@@ -187,6 +202,21 @@ pub fn complete_reads() {
         // SAFETY: the caller has not destroyed the queue.
         unsafe { complete(&mut device, cq, wc, false) };
     }
+}
+
+/// The port of the newest queue pair, and the index of its partition.
+pub fn path_of_newest_queue_pair() -> (u8, u16) {
+    let newest = lock().newest.expect("a queue pair");
+    // SAFETY: the queue pair lives, and nobody changes it now.
+    unsafe { (*newest).path }
+}
+
+/// Stops the newest queue pair and flushes it, as devices do when the connection is lost.
+pub fn stop_newest_queue_pair() {
+    let mut device = lock();
+    let newest = device.newest.expect("a queue pair");
+    // SAFETY: the queue pair lives, and the lock is held.
+    unsafe { device.fail(&mut *newest) };
 }
 
 /// Copies from list to list. The memory is registered, or it is inline data.
@@ -222,10 +252,12 @@ pub(crate) unsafe extern "C" fn post_send(
 ) -> c_int {
     verb("post_send", || {
         let mut device = lock();
+        let first = wr;
         // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
         while let Some(request) = unsafe { wr.as_ref() } {
+            let taken = if wr == first { Ok(()) } else { faults::call("post_send of a list") };
             // SAFETY: the queue pair lives, the lock is held, and the caller passes a valid request.
-            if let Err(errno) = unsafe { push(&mut device, qp.cast(), request) } {
+            if let Err(errno) = taken.and_then(|()| unsafe { push(&mut device, qp.cast(), request) }) {
                 // SAFETY: the caller has room for the address of the request that failed.
                 unsafe { *bad = wr };
                 return Err(errno);
@@ -362,7 +394,8 @@ export! {
             let mut qp: ibv_qp = zeroed();
             // SAFETY: the caller's structure and its domain are there.
             let (init, context) = unsafe { (&*init, (*pd).context) };
-            if init.cap.max_inline_data > MAX_INLINE {
+            let inline = init.cap.max_inline_data.saturating_mul(init.cap.max_send_wr);
+            if init.cap.max_inline_data > MAX_INLINE || inline > INLINE_ROOM.load(Ordering::Relaxed) {
                 return Err(libc::EINVAL);
             }
             let mut device = lock();
@@ -377,6 +410,7 @@ export! {
             let qp = Box::into_raw(Box::new(Qp {
                 qp,
                 peer: 0,
+                path: (0, 0),
                 requests: VecDeque::with_capacity(max_requests),
                 max_requests,
                 receives: VecDeque::with_capacity(max_receives),
@@ -400,6 +434,9 @@ export! {
             let names = |bit: ibv_qp_attr_mask| mask as u32 & bit != 0;
             if names(IBV_QP_DEST_QPN) {
                 queue_pair.peer = attr.dest_qp_num;
+            }
+            if names(IBV_QP_PORT | IBV_QP_PKEY_INDEX) {
+                queue_pair.path = (attr.port_num, attr.pkey_index);
             }
             if !names(IBV_QP_STATE) {
                 return Ok(());

@@ -40,10 +40,12 @@ impl Connector {
         terms.peer_shares = state.terms.peer_shares;
         tracing::debug!(target: "ndcompat::connection", connector = self.cookie.number(), qp = core.number(), "Accept");
         core.attach(self.this.clone() as _)?;
-        let accepted = core.use_port(id.port_num()).and_then(|()| {
-            if !self.is_iwarp() {
-                self.make_ready(&id, core, &terms)?;
-            }
+        let ready = if self.is_iwarp() {
+            core.use_path(&id).map_err(Status::from)
+        } else {
+            self.make_ready(&id, core, &terms)
+        };
+        let accepted = ready.and_then(|()| {
             // SAFETY: the caller keeps `ov` valid until the request completes.
             state.establishing = Some(unsafe { self.requests.begin(self.file(), ov) });
             state.phase = Phase::Accepting;

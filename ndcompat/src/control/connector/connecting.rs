@@ -243,7 +243,7 @@ impl Connector {
         let sent = if self.is_iwarp() {
             self.send_request_from_worker(state, id, core)
         } else {
-            core.use_port(id.port_num()).and_then(|()| Ok(id.connect(param(&core, &state.terms))?))
+            core.use_path(&id).and_then(|()| id.connect(param(&core, &state.terms))).map_err(Status::from)
         };
         match sent {
             Ok(()) => Deferred::default(),

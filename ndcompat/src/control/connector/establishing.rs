@@ -7,6 +7,7 @@ use crate::data::queue_pair::Core;
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id};
+use std::io;
 use std::sync::Arc;
 
 /// `rnr_retry_count`: how often a message is resent while the peer has no receive: 7 is no limit. The library has one of its own
@@ -32,14 +33,13 @@ impl Connector {
 
     /// Moves the queue pair to RTR and RTS.
     pub(super) fn make_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) -> Result<()> {
-        core.use_port(id.port_num())?;
         // `rdma_init_qp_attr` fails once the peer has given up.
-        let attributes = |state| {
-            id.init_qp_attr(state).map_err(|error| match error.raw_os_error() {
-                Some(libc::EINVAL) => Status::CONNECTION_ABORTED.because(&error),
-                _ => error.into(),
-            })
+        let given_up = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EINVAL) => Status::CONNECTION_ABORTED.because(&error),
+            _ => error.into(),
         };
+        core.use_path(id).map_err(given_up)?;
+        let attributes = |state| id.init_qp_attr(state).map_err(given_up);
         let (mut attr, mask) = attributes(IBV_QPS_RTR)?;
         attr.max_dest_rd_atomic = terms.inbound_reads as u8;
         attr.min_rnr_timer = RNR_TIMER;
@@ -49,6 +49,7 @@ impl Connector {
         // The peer may have asked for more; see [`RETRIES`].
         attr.retry_cnt = attr.retry_cnt.min(RETRIES);
         attr.rnr_retry = RNR_RETRIES;
+        core.expect_resending(attr.retry_cnt, attr.timeout);
         core.qp.modify(&attr, mask)?;
         // Created here, where it may fail.
         self.file.clock()?;
@@ -58,11 +59,10 @@ impl Connector {
     /// Lets the program post requests. The clock comes after that: it forgets a queue pair that is not ready.
     pub(super) fn set_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) {
         core.set_ready(terms.outbound_reads);
+        // A queue pair that fails needs it, too.
+        let Ok(clock) = self.file.clock() else { return };
         // A shared queue may be empty for as long as its program likes.
-        if !self.is_iwarp()
-            && !terms.peer_shares
-            && let Ok(clock) = self.file.clock()
-        {
+        if !self.is_iwarp() && !terms.peer_shares {
             core.limit_waiting(clock, id.port_num());
         }
     }

@@ -3,7 +3,7 @@
 use super::Queue;
 use crate::data::backlog::Backlog;
 use crate::data::notification::Notification;
-use crate::device::async_events::AsyncEventHandler;
+use crate::device::async_events::{Acknowledged, AsyncEventHandler};
 use crate::device::removal::Removable;
 use crate::status::Status;
 use crate::sync::lock::Held;
@@ -149,11 +149,12 @@ impl Source for Queue {
 }
 
 impl AsyncEventHandler for Queue {
-    fn async_event(&self, event: &AsyncEvent) {
+    fn async_event(&self, event: &AsyncEvent) -> Option<Acknowledged> {
         if event.kind() == IBV_EVENT_CQ_ERR && event.cq() == Some(self.cq.as_ptr()) {
             // Verbs gives no reason. Overrun is the only failure of the queue itself.
             self.fail(Status::BUFFER_OVERFLOW);
         }
+        None
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::data::queue_pair::Core;
 use crate::device::removal::Removable;
-use crate::verbs::bindings::{IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT};
+use crate::verbs::bindings::{
+    IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_SQD,
+    IBV_QPS_SQE, ibv_qp,
+};
 use crate::verbs::nodes;
 use std::io;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ impl Core {
             tracing::debug!(target: "ndcompat::queue", %error, "flushing a queue pair");
         }
         self.report_flushed();
+        self.watch_flush();
     }
 
     /// Makes the device flush its requests. Called when nothing is posted to the device any more.
@@ -58,6 +62,17 @@ impl Core {
             asked.map_or((1, None), |attr| (attr.port_num.max(1), Some(attr.ah_attr.grh.sgid_index)));
         context.port_attr(port).is_ok_and(|port| port.state != IBV_PORT_ACTIVE)
             || address.is_some_and(|index| nodes::is_address_gone(&context.name(), port, index))
+    }
+
+    /// Whether the device's queue pair has left the state in which it takes requests. iWARP devices put one whose connection has been closed
+    /// in others than the error state.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let state = self.qp.query(IBV_QP_STATE).map(|attr| attr.qp_state);
+        match state {
+            Ok(IBV_QPS_ERR) => true,
+            Ok(IBV_QPS_INIT | IBV_QPS_SQD | IBV_QPS_SQE) => self.was_connected(),
+            _ => false,
+        }
     }
 
     /// Ends the connection after a request has failed, as rdma_cm may not report the end.
@@ -96,11 +111,61 @@ impl Core {
     pub(crate) fn shut_down(self: &Arc<Self>) {
         self.initiator.start_flushing();
         self.initiator_completion_queue.flush(Arc::downgrade(self) as _);
+        self.watch_flush();
+    }
+
+    /// From now on, the clock sees to it that the device flushes. Requests posted after the peer's close and before it was noticed are
+    /// not flushed by every iWARP device.
+    fn watch_flush(self: &Arc<Self>) {
+        self.receiver.flushing.store(true, Ordering::Release);
+        if let Some(connection) = self.connection()
+            && let Some(clock) = connection.clock()
+        {
+            self.receiver.ticks.store(0, Ordering::Relaxed);
+            if !self.receiver.ticking.swap(true, Ordering::AcqRel) {
+                clock.add(Arc::downgrade(self) as _);
+            }
+        }
+    }
+
+    /// Whether the initiator queue at least is flushed.
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.receiver.flushing.load(Ordering::Acquire) || self.readiness.has_failed()
+    }
+
+    /// Called at each tick on a queue pair that flushes. Returns whether the device still has requests to report: these are given up after
+    /// [`FLUSH_TICKS`].
+    pub(crate) fn awaits_flush(self: &Arc<Self>) -> bool {
+        let late = self.receiver.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_TICKS;
+        let awaits = self.initiator_completion_queue.awaits_device(&self.initiator)
+            || self.readiness.has_failed()
+                && self
+                    .receive
+                    .as_ref()
+                    .is_some_and(|queue| self.receive_completion_queue.awaits_device(queue));
+        if !awaits || self.lossy.load(Ordering::Acquire) {
+            return false;
+        }
+        if late {
+            tracing::debug!(target: "ndcompat::queue", qp = self.number, "the device has not flushed");
+            self.lossy.store(true, Ordering::Release);
+            self.report_flushed();
+        }
+        !late
     }
 }
+
+/// At which tick after it had to flush requests, those that the device has not reported are given up: after a second at least.
+const FLUSH_TICKS: u16 = 2;
 
 impl Removable for Core {
     fn device_removed(self: Arc<Self>) {
         self.fail();
+    }
+
+    fn queue_pair_failed(self: Arc<Self>, queue_pair: *mut ibv_qp) {
+        if self.qp.as_ptr() == queue_pair {
+            self.broken();
+        }
     }
 }

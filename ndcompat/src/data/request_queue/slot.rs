@@ -18,7 +18,8 @@ pub(super) struct Slot {
     /// The queue that the slot belongs to; never changes.
     pub queue: *const RequestQueue,
     pub state: AtomicState,
-    /// The length of the message in bytes, after a receive has completed.
+    /// Of a receive that has completed, the length of the message in bytes; of a read, that of its list. A completion does not tell how
+    /// much was read: mana's has no length, and that of a read in several pieces is of the last.
     pub bytes: Cell<u32>,
 }
 
@@ -58,17 +59,21 @@ impl Slot {
     /// The result of a completed request.
     pub fn completion(&self, state: State) -> Completion {
         let status = completion::status(state.status(), state.kind());
-        self.result(state.kind(), status, if status.is_success() { self.bytes.get() } else { 0 })
+        let mut result = self.result(state.kind(), status, self.bytes.get());
+        if !status.is_success() {
+            result.bytes_transferred = 0;
+        }
+        result
     }
 
     #[inline(always)]
-    fn result(&self, kind: RequestType, status: Status, bytes: u32) -> Completion {
+    fn result(&self, kind: RequestType, status: Status, received: u32) -> Completion {
         Completion {
             status,
-            bytes_transferred: if matches!(kind, RequestType::Receive | RequestType::Read) {
-                bytes
-            } else {
-                0
+            bytes_transferred: match kind {
+                RequestType::Receive => received,
+                RequestType::Read => self.bytes.get(),
+                _ => 0,
             },
             queue_pair_context: self.queue().queue_pair_context,
             request_context: self.context.get(),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::data::backlog::Backlog;
+use crate::status::Status;
 use crate::verbs::bindings::*;
 
 struct Nobody;
@@ -12,6 +13,10 @@ impl QueueOwner for Nobody {
     fn flushed(self: Arc<Self>) {}
 
     fn is_cut_off(&self) -> bool {
+        false
+    }
+
+    fn is_stopped(&self) -> bool {
         false
     }
 
@@ -43,7 +48,7 @@ fn post_kind(
     kind: RequestType,
     silent: bool,
 ) -> Result<Ticket, NotPosted> {
-    match queue.reserve(context, kind, silent) {
+    match queue.reserve(context, kind, silent, 0) {
         Some((_reserved, ticket)) => Ok(ticket),
         None if queue.accept_flushed(context, kind) => Err(NotPosted::Flushed),
         None => Err(NotPosted::Full),
@@ -102,6 +107,29 @@ fn takes_exactly_its_depth() {
 }
 
 #[test]
+fn a_read_has_transferred_the_bytes_of_its_list_whatever_the_device_says() {
+    for in_order in [true, false] {
+        let queue = queue(2);
+        let (_, first) = queue.reserve(1, RequestType::Read, false, 70).unwrap();
+        let (_, second) = queue.reserve(2, RequestType::Read, false, 80).unwrap();
+        let mut seen = Vec::new();
+        let tickets = if in_order { [first, second] } else { [second, first] };
+        for wc in tickets.map(|ticket| completion_of(&ticket, IBV_WC_SUCCESS)) {
+            // SAFETY: requests of the queue, which one thread uses.
+            match unsafe { reap_in_order(&wc) } {
+                Some(result) => seen.push(result.bytes_transferred),
+                None => {
+                    // SAFETY: as above.
+                    unsafe { RequestQueue::complete(&wc) };
+                    queue.report(|result| seen.push(result.bytes_transferred));
+                }
+            }
+        }
+        assert_eq!(seen, [70, 80]);
+    }
+}
+
+#[test]
 fn a_queue_of_depth_zero_takes_no_request() {
     let queue = queue(0);
     assert_eq!(post(&queue, 3, false).err(), Some(NotPosted::Full));
@@ -136,7 +164,7 @@ fn a_silent_request_is_signalled_in_time() {
 #[test]
 fn a_refused_request_leaves_no_trace() {
     let queue = queue(1);
-    let (reserved, _ticket) = queue.reserve(1, RequestType::Send, false).unwrap();
+    let (reserved, _ticket) = queue.reserve(1, RequestType::Send, false, 0).unwrap();
     assert_eq!(reserved.conclude(-libc::EINVAL), Status::INVALID_PARAMETER);
     assert!(queue.is_idle() && post(&queue, 2, false).is_ok());
 }

@@ -6,6 +6,7 @@ mod connections;
 mod device;
 mod faults;
 mod files;
+mod hardware;
 mod notifications;
 mod order;
 mod random_calls;
