@@ -1,0 +1,122 @@
+//! Reading and writing, and where.
+
+use super::DiskFile;
+use crate::error::*;
+use crate::files::error_of;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+impl DiskFile {
+    /// Reads at a given or at the present position; returns the number of bytes. `ERROR_HANDLE_EOF` only with a given position.
+    ///
+    /// # Errors
+    /// `ERROR_ACCESS_DENIED` without the right, `ERROR_HANDLE_EOF`, or what the system says.
+    pub fn read(&self, buffer: &mut [u8], at: Option<u64>) -> Result<usize, u32> {
+        if self.directory {
+            return Err(ERROR_INVALID_FUNCTION);
+        }
+        if !self.reads {
+            return Err(ERROR_ACCESS_DENIED);
+        }
+        let position = at.filter(|_| self.regular);
+        let read = loop {
+            let read = match position {
+                Some(at) => self.file.read_at(buffer, at),
+                None => io::Read::read(&mut &*self.file, buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(|error| error_of(&error))?,
+            }
+        };
+        match position {
+            _ if read != 0 || buffer.is_empty() => Ok(read),
+            Some(_) => Err(ERROR_HANDLE_EOF),
+            // The other end of the pipe was closed.
+            None if self.kind()? == 3 => Err(ERROR_BROKEN_PIPE),
+            None => Ok(0),
+        }
+    }
+
+    /// Writes everything at a given or at the present position; `u64::MAX` appends.
+    ///
+    /// # Errors
+    /// `ERROR_ACCESS_DENIED` without the right, or what the system says.
+    pub fn write(&self, mut buffer: &[u8], at: Option<u64>) -> Result<usize, u32> {
+        if !self.writes {
+            return Err(ERROR_ACCESS_DENIED);
+        }
+        let mut position = match at.filter(|_| self.regular && !self.appends) {
+            Some(u64::MAX) => Some(self.metadata()?.len()),
+            other => other,
+        };
+        let length = buffer.len();
+        while !buffer.is_empty() {
+            let written = match position {
+                Some(at) => self.file.write_at(buffer, at),
+                None if self.regular => io::Write::write(&mut &*self.file, buffer),
+                None => without_sigpipe(|| io::Write::write(&mut &*self.file, buffer)),
+            };
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Some was written; the next call will report the error.
+                Err(_) if buffer.len() < length => return Ok(length - buffer.len()),
+                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => return Err(ERROR_NO_DATA),
+                Err(error) => return Err(error_of(&error)),
+                Ok(written) => {
+                    buffer = &buffer[written..];
+                    position = position.map(|at| at + written as u64);
+                }
+            }
+        }
+        Ok(length)
+    }
+
+    /// Moves the position relative to the beginning, the present position or the end. Returns the new one.
+    ///
+    /// # Errors
+    /// `ERROR_INVALID_PARAMETER` for an unknown method, `ERROR_NEGATIVE_SEEK`, or what the system says.
+    pub fn seek(&self, distance: i64, method: u32) -> Result<u64, u32> {
+        let whence = match method {
+            0 => libc::SEEK_SET,
+            1 => libc::SEEK_CUR,
+            2 => libc::SEEK_END,
+            _ => return Err(ERROR_INVALID_PARAMETER),
+        };
+        // SAFETY: takes no pointer.
+        let position = unsafe { libc::lseek(self.file.as_raw_fd(), distance, whence) };
+        match io::Error::last_os_error().raw_os_error() {
+            _ if position >= 0 => Ok(position as u64),
+            Some(libc::EINVAL) => Err(ERROR_NEGATIVE_SEEK),
+            Some(libc::ESPIPE) => Err(ERROR_INVALID_FUNCTION),
+            code => Err(errno_to_win32(code.unwrap_or(libc::EINVAL))),
+        }
+    }
+}
+
+/// Runs a write so that a closed pipe is an error, without the SIGPIPE that would end the program.
+fn without_sigpipe<R>(write: impl FnOnce() -> R) -> R {
+    let mut sets = [MaybeUninit::<libc::sigset_t>::zeroed(); 3];
+    let [pipe, before, pending] = sets.each_mut().map(MaybeUninit::as_mut_ptr);
+    // SAFETY: initialises a set of ours.
+    unsafe { libc::sigemptyset(pipe) };
+    // SAFETY: changes that set.
+    unsafe { libc::sigaddset(pipe, libc::SIGPIPE) };
+    // SAFETY: initialises a set of ours.
+    unsafe { libc::sigpending(pending) };
+    // SAFETY: reads that set.
+    let was_pending = unsafe { libc::sigismember(pending, libc::SIGPIPE) } == 1;
+    // SAFETY: reads the one set, and initialises another.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, pipe, before) };
+    let result = write();
+    if !was_pending {
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: reads a set and a time of ours. A signal of the write's is this thread's, and taken here.
+        unsafe { libc::sigtimedwait(pipe, std::ptr::null_mut(), &now) };
+    }
+    // SAFETY: the set was initialised when the signal was blocked.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+    result
+}
