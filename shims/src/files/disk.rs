@@ -11,7 +11,7 @@ use crate::error::*;
 use crate::io::File as OverlappedFile;
 use crate::io::signal::Signal;
 use std::ffi::CString;
-use std::fs::{File, FileType, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
@@ -25,6 +25,10 @@ pub struct DiskFile {
     file: ManuallyDrop<File>,
     /// Whether the descriptor is someone else's: it is not closed.
     lent: AtomicBool,
+    /// Device and inode: whether a lent descriptor still has this file.
+    identity: (u64, u64),
+    /// It was made for a descriptor of the program's.
+    borrowed: bool,
     reads: bool,
     writes: bool,
     /// Writes append.
@@ -59,12 +63,15 @@ impl Drop for DiskFile {
 
 impl DiskFile {
     fn of(file: File, reads: bool, writes: bool) -> io::Result<DiskFile> {
-        let kind = file.metadata()?.file_type();
-        Ok(DiskFile::with(file, kind, reads, writes))
+        let found = file.metadata()?;
+        Ok(DiskFile::with(file, &found, reads, writes))
     }
 
-    fn with(file: File, kind: FileType, reads: bool, writes: bool) -> DiskFile {
+    fn with(file: File, found: &Metadata, reads: bool, writes: bool) -> DiskFile {
+        let kind = found.file_type();
         DiskFile {
+            identity: (found.dev(), found.ino()),
+            borrowed: false,
             reads,
             writes,
             appends: false,
@@ -182,6 +189,24 @@ impl DiskFile {
             0 => Ok(()),
             _ => Err(error_of(&io::Error::last_os_error())),
         }
+    }
+
+    /// Whether a descriptor that is not its own has become another file's, or is another open file of the same one: opened for
+    /// something else, or without the locks that are held here.
+    pub fn is_stale(&self) -> bool {
+        let Some(there) = DiskFile::borrowed(self.file.as_raw_fd()) else { return true };
+        let opened = |file: &DiskFile| (file.identity, file.appends);
+        // A handle may have been opened for less than its descriptor (a file that is to be created), never for more.
+        let lacks = self.reads && !there.reads || self.writes && !there.writes;
+        // What was given for a descriptor has its very rights.
+        let more = self.borrowed && (there.reads, there.writes) != (self.reads, self.writes);
+        opened(self) != opened(&there) || lacks || more || self.locks.are_gone(&self.file)
+    }
+
+    /// Has nothing done to the descriptor any more, which is another file's by now.
+    pub fn disown(&self) {
+        self.goes.store(false, Ordering::Relaxed);
+        self.locks.forget_all();
     }
 
     /// The locks of its parts.

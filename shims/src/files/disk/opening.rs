@@ -51,11 +51,11 @@ impl DiskFile {
         }
         // SAFETY: an open descriptor, which nothing here closes.
         let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
-        let kind = file.metadata().ok()?.file_type();
+        let found = file.metadata().ok()?;
         let mode = modes & libc::O_ACCMODE;
         let file = ManuallyDrop::into_inner(file);
-        let mut file = DiskFile::with(file, kind, mode != libc::O_WRONLY, mode != libc::O_RDONLY);
-        file.lent = AtomicBool::new(true);
+        let mut file = DiskFile::with(file, &found, mode != libc::O_WRONLY, mode != libc::O_RDONLY);
+        (file.lent, file.borrowed) = (AtomicBool::new(true), true);
         file.appends = modes & libc::O_APPEND != 0;
         Some(file)
     }
