@@ -104,6 +104,10 @@ fn allocate(address: usize, size: usize, kind: u32, protect: u32) -> Result<usiz
     let mut pages = pages(address, size)?;
     if !reserves {
         notify(&pages);
+        // All of a view is committed from the start, also of a section that is only reserved.
+        if super::section::view_at(pages.start).is_some_and(|view| pages.end <= view.end) {
+            return Ok(pages.start);
+        }
     }
     let mut regions = regions();
     if reserves {
