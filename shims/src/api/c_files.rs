@@ -78,7 +78,9 @@ pub extern "C" fn ndw__open_osfhandle(file: RawHandle, _flags: c_int) -> c_int {
     guard(-1, || {
         let Some(Object::Disk(disk)) = handle::get(file) else { return refused(libc::EBADF, -1) };
         let fd = disk.lend();
-        HANDLES.lock().insert(fd, (file, Arc::downgrade(&disk)));
+        let former = HANDLES.lock().insert(fd, (file, Arc::downgrade(&disk)));
+        // A handle of the descriptor's earlier life, unless this very one.
+        former.iter().filter(|(handle, _)| *handle != file).for_each(close_stale);
         fd
     })
 }
@@ -186,6 +188,7 @@ mod tests {
     use super::*;
     use crate::api::file_locks::{ndw_LockFile, ndw_UnlockFile};
     use crate::api::file_names::tests::Folder;
+    use crate::files::disk::Wanted;
     use std::ffi::CString;
 
     fn open(name: &str, flags: c_int) -> c_int {
@@ -245,6 +248,60 @@ mod tests {
         same_descriptor(fd, &name, libc::O_RDONLY);
         assert_eq!(read(ndw__get_osfhandle(fd)), Ok(4));
         close(fd);
+    }
+
+    fn create(name: &str, flags: u32) -> RawHandle {
+        let wanted = Wanted { access: 0xC000_0000, disposition: 2, flags };
+        crate::object::open(Object::Disk(Arc::new(DiskFile::open(name.as_ref(), wanted).unwrap().0))).unwrap()
+    }
+
+    #[test]
+    fn what_goes_when_it_is_closed_goes_with_its_descriptor_and_nothing_else_does() {
+        crate::alone::run("api::c_files::tests::only_the_file_itself_goes");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn only_the_file_itself_goes() {
+        const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+        let folder = Folder::new();
+        let (name, other) = (folder.name("goes"), folder.file("stays", b"x"));
+        let handle = create(&name, DELETE_ON_CLOSE);
+        let fd = ndw__open_osfhandle(handle, 0);
+        close(fd);
+        assert!(!std::fs::exists(&name).unwrap());
+        // Another file has the number now.
+        same_descriptor(fd, &other, libc::O_RDWR);
+        assert!(handle::close(handle).is_some());
+        assert!(std::fs::exists(&other).unwrap());
+        // Nor does a handle that was told to delete later.
+        let given = ndw__get_osfhandle(fd);
+        let Some(Object::Disk(file)) = handle::get(given) else { panic!("no file") };
+        file.go(true).unwrap();
+        drop(file);
+        close(fd);
+        same_descriptor(fd, &folder.file("third", b"x"), libc::O_RDWR);
+        assert!(handle::close(given).is_some());
+        assert!(["stays", "third"].iter().all(|name| std::fs::exists(folder.name(name)).unwrap()));
+    }
+
+    #[test]
+    fn a_descriptors_new_file_replaces_the_handle_of_the_former() {
+        crate::alone::run("api::c_files::tests::the_former_handle_is_closed");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn the_former_handle_is_closed() {
+        let folder = Folder::new();
+        let fd = open(&folder.name("a"), libc::O_RDWR);
+        let former = ndw__get_osfhandle(fd);
+        close(fd);
+        let handle = create(&folder.name("b"), 0);
+        assert_eq!(ndw__open_osfhandle(handle, 0), fd, "the lowest number is free");
+        assert!(handle::get(former).is_none());
+        assert_eq!((ndw__open_osfhandle(handle, 0), ndw__get_osfhandle(fd)), (fd, handle));
+        assert_eq!(ndw__close(fd), 0);
     }
 
     #[test]

@@ -49,10 +49,12 @@ pub struct DiskFile {
 
 impl Drop for DiskFile {
     fn drop(&mut self) {
+        if *self.lent.get_mut() && !self.has_descriptor() {
+            self.disown();
+        }
         self.locks.unlock_all(&self.file);
-        // It may have been removed already.
-        if let (true, Ok(path)) = (self.goes(), self.path()) {
-            let _ = if self.directory { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };
+        if self.goes() {
+            self.remove();
         }
         if !*self.lent.get_mut() {
             // SAFETY: its last use.
@@ -201,6 +203,18 @@ impl DiskFile {
         // What was given for a descriptor has its very rights.
         let more = self.borrowed && (there.reads, there.writes) != (self.reads, self.writes);
         opened(self) != opened(&there) || lacks || more || self.locks.are_gone(&self.file)
+    }
+
+    /// Whether its descriptor, which may be someone else's to close, still has this file.
+    fn has_descriptor(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+
+    /// Removes it. It may have been removed already.
+    fn remove(&self) {
+        if let Ok(path) = self.path() {
+            let _ = if self.directory { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };
+        }
     }
 
     /// Has nothing done to the descriptor any more, which is another file's by now.

@@ -60,9 +60,13 @@ impl DiskFile {
         Some(file)
     }
 
-    /// Its descriptor, which is the caller's from now on.
+    /// Its descriptor, which is the caller's from now on. What is to be removed when it is closed loses its name at once: of the
+    /// descriptor's end nobody will hear.
     pub fn lend(&self) -> i32 {
         self.lent.store(true, Ordering::Relaxed);
+        if self.goes.swap(false, Ordering::Relaxed) {
+            self.remove();
+        }
         self.file.as_raw_fd()
     }
 
