@@ -268,3 +268,19 @@ fn pages_of_a_view_can_be_committed() {
     // SAFETY: nobody uses it any more.
     unsafe { unmap(view) }.unwrap();
 }
+
+#[test]
+fn locked_pages_that_are_decommitted_lose_what_they_held() {
+    let base = ndw_VirtualAlloc(0, 2 * PAGE, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) as usize;
+    // SAFETY: pages of the test's own, which are committed whenever they are used.
+    unsafe {
+        ((base + PAGE) as *mut u8).write(7);
+        if libc::mlock(base as _, 2 * PAGE) != 0 {
+            return crate::alone::skipped("no memory may be locked");
+        }
+        assert_eq!(ndw_VirtualFree(base, 2 * PAGE, MEM_DECOMMIT), 1);
+        assert_eq!(ndw_VirtualAlloc(base, 2 * PAGE, MEM_COMMIT, PAGE_READWRITE) as usize, base);
+        assert_eq!(((base + PAGE) as *const u8).read(), 0);
+        assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 1);
+    }
+}
