@@ -8,6 +8,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+/// What one call of the system reads at most. Tests know it from a file that is shorter than 2 GiB.
+const MOST: usize = if cfg!(test) { 4096 } else { 0x7FFF_F000 };
+
 impl DiskFile {
     /// Reads at a given or at the present position; returns the number of bytes. `ERROR_HANDLE_EOF` only with a given position.
     ///
@@ -21,16 +24,26 @@ impl DiskFile {
             return Err(ERROR_ACCESS_DENIED);
         }
         let position = at.filter(|_| self.regular);
-        let read = loop {
-            let read = match position {
-                Some(at) => self.file.read_at(buffer, at),
-                None => io::Read::read(&mut &*self.file, buffer),
+        let mut read = 0;
+        loop {
+            let last = buffer.len().min(read + MOST);
+            let part = &mut buffer[read..last];
+            let more = match position {
+                Some(at) => self.file.read_at(part, at.saturating_add(read as u64)),
+                None => io::Read::read(&mut &*self.file, part),
             };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other.map_err(|error| error_of(&error))?,
+            match more {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Some was read; the next call will report the error.
+                Err(error) if read == 0 => return Err(error_of(&error)),
+                Err(_) | Ok(0) => break,
+                Ok(more) => read += more,
             }
-        };
+            // What is no file gives what it has.
+            if !self.regular || read == buffer.len() {
+                break;
+            }
+        }
         match position {
             _ if read != 0 || buffer.is_empty() => Ok(read),
             Some(_) => Err(ERROR_HANDLE_EOF),
@@ -119,4 +132,33 @@ fn without_sigpipe<R>(write: impl FnOnce() -> R) -> R {
     // SAFETY: the set was initialised when the signal was blocked.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wanted;
+    use super::*;
+
+    fn file(name: &str) -> (DiskFile, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("ndcompat-{name}-{}", std::process::id()));
+        let wanted = Wanted { access: 0xC000_0000, disposition: 2, flags: 0 };
+        (DiskFile::open(&path, wanted).unwrap().0, path)
+    }
+
+    #[test]
+    fn a_read_is_full_however_little_the_system_reads_at_once() {
+        let (file, path) = file("full");
+        let content: Vec<u8> = (0..3 * MOST + 10).map(|at| (at / 7) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mut buffer = vec![0; content.len()];
+        for at in [Some(0), None] {
+            buffer.fill(0);
+            assert_eq!((file.read(&mut buffer, at), &buffer), (Ok(content.len()), &content));
+        }
+        assert_eq!(file.read(&mut buffer, None), Ok(0));
+        // Up to the end, and no error for a part.
+        assert_eq!(file.read(&mut buffer, Some(MOST as u64)), Ok(2 * MOST + 10));
+        assert_eq!(file.read(&mut buffer, Some(content.len() as u64)), Err(ERROR_HANDLE_EOF));
+        std::fs::remove_file(path).unwrap();
+    }
 }
