@@ -61,10 +61,16 @@ impl DiskFile {
         if !self.writes {
             return Err(ERROR_ACCESS_DENIED);
         }
-        let mut position = match at.filter(|_| self.regular && !self.appends) {
-            Some(u64::MAX) => Some(self.metadata()?.len()),
-            other => other,
-        };
+        let mut position = at.filter(|_| self.regular && !self.appends);
+        if position == Some(u64::MAX) {
+            match self.append(buffer) {
+                Ok(written) => return Ok(written),
+                Err(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EPERM) => {
+                    position = Some(self.metadata()?.len());
+                }
+                Err(errno) => return Err(error_of(&io::Error::from_raw_os_error(errno))),
+            }
+        }
         let length = buffer.len();
         while !buffer.is_empty() {
             let written = match position {
@@ -85,6 +91,26 @@ impl DiskFile {
             }
         }
         Ok(length)
+    }
+
+    /// Writes behind whatever others write meanwhile; the errno if nothing was written.
+    fn append(&self, buffer: &[u8]) -> Result<usize, i32> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let rest = &buffer[done..];
+            let part = libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() };
+            // SAFETY: the kernel reads what the one part names, which is the rest of the buffer.
+            let written = unsafe { libc::pwritev2(self.file.as_raw_fd(), &part, 1, 0, libc::RWF_APPEND) };
+            match io::Error::last_os_error().raw_os_error() {
+                _ if written > 0 => done += written as usize,
+                _ if written == 0 => break,
+                Some(libc::EINTR) => {}
+                Some(errno) if done == 0 => return Err(errno),
+                // The next call will report it.
+                _ => break,
+            }
+        }
+        Ok(done)
     }
 
     /// Moves the position relative to the beginning, the present position or the end. Returns the new one.
@@ -159,6 +185,24 @@ mod tests {
         // Up to the end, and no error for a part.
         assert_eq!(file.read(&mut buffer, Some(MOST as u64)), Ok(2 * MOST + 10));
         assert_eq!(file.read(&mut buffer, Some(content.len() as u64)), Err(ERROR_HANDLE_EOF));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_several_append_is_all_there() {
+        let (one, path) = file("append");
+        let again = Wanted { access: 0x4000_0000, disposition: 3, flags: 0 };
+        let (other, _) = DiskFile::open(&path, again).unwrap();
+        let write = |file: &DiskFile, text: &[u8]| {
+            (0..2000).for_each(|_| assert_eq!(file.write(text, Some(u64::MAX)), Ok(text.len())));
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| write(&one, b"abcd"));
+            write(&other, b"efgh");
+        });
+        let found = std::fs::read(&path).unwrap();
+        assert_eq!(found.len(), 16_000);
+        assert_eq!(found.chunks(4).filter(|part| *part == b"abcd").count(), 2000);
         std::fs::remove_file(path).unwrap();
     }
 }
