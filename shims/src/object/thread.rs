@@ -217,6 +217,7 @@ fn enter(launch: *mut Launch) -> (Start, *mut c_void) {
     launch.ready.store(1, Ordering::Release);
     futex_wake(&launch.ready);
     let thread = own(|| launch.thread.clone());
+    crate::processor::priority::begin_thread();
     wait_any(std::slice::from_ref(&thread.resumed), Deadline::Never);
     // Calls that were queued before it ran.
     Apcs::current().run();
@@ -332,7 +333,8 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let [source, library] = ["plug_in.c", "plug_in.so"].map(|name| folder.join(name));
         std::fs::write(&source, PLUG_IN).unwrap();
-        let made = Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).args([&library, &source]).status();
+        let made =
+            Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).args([&library, &source]).status();
         if !made.is_ok_and(|made| made.success()) {
             std::fs::remove_dir_all(folder).unwrap();
             return crate::alone::skipped("no C compiler");
