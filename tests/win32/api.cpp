@@ -243,6 +243,9 @@ static void process()
     CHECK(_tmakepath_s(path, drive, folder, name, extension) == 0 && _tcscmp(path, _T("/tmp/a.b")) == 0);
     unsigned number;
     CHECK(rand_s(&number) == 0);
+    // What psapi.dll has, this library has under kernel32.dll's name.
+    const HMODULE psapi = LoadLibraryA("psapi.dll");
+    CHECK(psapi != nullptr && psapi == GetModuleHandleA("KERNEL32") && GetProcAddress(psapi, "GetProcessMemoryInfo") != nullptr && FreeLibrary(psapi));
 }
 
 static int thrown(bool throws)
