@@ -64,7 +64,8 @@ fn matches(pattern: &[Part], name: &[char]) -> bool {
         for at in (0..=name.len()).rev() {
             let next = name.get(at);
             // One character of the name, and the pattern's rest (`rest`) or this part once more (`with`).
-            let (one, more) = (next.is_some() && rest[(at + 1).min(name.len())], at < name.len() && with[at + 1]);
+            let (one, more) =
+                (next.is_some() && rest[(at + 1).min(name.len())], at < name.len() && with[at + 1]);
             with[at] = match part {
                 Part::Any => rest[at] || more,
                 Part::AnyToDot => rest[at] || more && last_dot != Some(at),
@@ -129,8 +130,7 @@ mod tests {
 
     #[test]
     fn patterns_of_stars_and_question_marks() {
-        let matches =
-            |pattern: &str, name: &str| matches(&parts(pattern), &name.chars().collect::<Vec<_>>());
+        let matches = |pattern: &str, name: &str| matches(&parts(pattern), &name.chars().collect::<Vec<_>>());
         for (pattern, name) in [
             ("*", ""),
             ("*", "a.b"),

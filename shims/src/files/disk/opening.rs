@@ -165,7 +165,9 @@ impl DiskFile {
             }
             let mut options = OpenOptions::new();
             let file = options.read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path)?;
-            return Ok((DiskFile::of(file, false, false)?, true));
+            let mut folder = DiskFile::of(file, false, false)?;
+            folder.goes = AtomicBool::new(flag(FLAG_DELETE_ON_CLOSE));
+            return Ok((folder, true));
         }
         let mut custom = 0;
         if flag(FLAG_WRITE_THROUGH) {
@@ -232,5 +234,15 @@ mod tests {
         let wanted = Wanted { access: GENERIC_WRITE, disposition: OPEN_ALWAYS, flags: 0 };
         assert!(DiskFile::open(&link, wanted).is_ok_and(|(_, existed)| !existed) && target.is_file());
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_goes_when_it_is_closed_if_that_was_asked() {
+        let path = std::env::temp_dir().join(format!("ndcompat-folder-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        let flags = FLAG_BACKUP_SEMANTICS | FLAG_DELETE_ON_CLOSE;
+        let wanted = Wanted { access: 0x1_0000, disposition: OPEN_EXISTING, flags };
+        drop(DiskFile::open(&path, wanted).unwrap());
+        assert!(!path.exists());
     }
 }
