@@ -114,6 +114,24 @@ impl DiskFile {
         Some(file)
     }
 
+    /// A new pipe's reader and writer. It has room for `size` bytes if the system allows so many.
+    ///
+    /// # Errors
+    /// What the system says as a Win32 error.
+    pub fn pipe(size: u32) -> Result<[DiskFile; 2], u32> {
+        let (reader, writer) = io::pipe().map_err(|error| error_of(&error))?;
+        if let Ok(size @ 1..) = i32::try_from(size) {
+            // SAFETY: takes no pointer. A pipe of the usual size will do as well.
+            unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, size) };
+        }
+        let [reader, writer] = [OwnedFd::from(reader), OwnedFd::from(writer)].map(File::from);
+        let failed = |error: io::Error| error_of(&error);
+        Ok([
+            DiskFile::of(reader, true, false).map_err(failed)?,
+            DiskFile::of(writer, false, true).map_err(failed)?,
+        ])
+    }
+
     /// Opens or creates a file; returns whether it existed. Share modes have no counterpart on Linux.
     ///
     /// # Errors
