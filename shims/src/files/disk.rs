@@ -1,5 +1,6 @@
 //! Files opened by `CreateFile`.
 
+mod input;
 mod opening;
 mod transfer;
 
@@ -40,8 +41,10 @@ pub struct DiskFile {
     overlaps: bool,
     /// The [`File`] of its overlapped operations, created on first use.
     port_side: OnceLock<Option<Arc<OverlappedFile>>>,
-    /// Always set: a wait for a file that is not overlapped ends at once.
+    /// Always set: a wait for a file that is not overlapped ends at once, unless it is a terminal that is read.
     signal: Arc<Signal>,
+    /// What watches a terminal, from the first wait on.
+    input: OnceLock<Option<input::Input>>,
     /// Whether it is removed when it is closed.
     goes: AtomicBool,
     locks: RangeLocks,
@@ -56,6 +59,8 @@ impl Drop for DiskFile {
         if self.goes() {
             self.remove();
         }
+        // It watches the descriptor.
+        drop(self.input.take());
         if !*self.lent.get_mut() {
             // SAFETY: its last use.
             unsafe { ManuallyDrop::drop(&mut self.file) };
@@ -82,6 +87,7 @@ impl DiskFile {
             overlaps: false,
             port_side: OnceLock::new(),
             signal: Signal::new(true, true),
+            input: OnceLock::new(),
             goes: AtomicBool::new(false),
             locks: RangeLocks::default(),
             file: ManuallyDrop::new(file),
@@ -93,8 +99,16 @@ impl DiskFile {
     pub(crate) fn signal(&self) -> Arc<Signal> {
         match self.overlapped() {
             Some(file) => file.signal().clone(),
-            None => self.signal.clone(),
+            None => self.input().map_or(&self.signal, input::Input::signal).clone(),
         }
+    }
+
+    /// A descriptor of the program's may be closed at any time: it is not watched.
+    fn input(&self) -> Option<&input::Input> {
+        if !self.reads || self.regular || self.borrowed {
+            return None;
+        }
+        self.input.get_or_init(|| input::Input::of(&self.file)).as_ref()
     }
 
     /// The [`File`] of its overlapped operations, if it was opened for these.
