@@ -193,16 +193,18 @@ mod tests {
         let (one, path) = file("append");
         let again = Wanted { access: 0x4000_0000, disposition: 3, flags: 0 };
         let (other, _) = DiskFile::open(&path, again).unwrap();
+        let both = std::sync::Barrier::new(2);
         let write = |file: &DiskFile, text: &[u8]| {
-            (0..2000).for_each(|_| assert_eq!(file.write(text, Some(u64::MAX)), Ok(text.len())));
+            both.wait();
+            (0..20_000).for_each(|_| assert_eq!(file.write(text, Some(u64::MAX)), Ok(text.len())));
         };
         std::thread::scope(|scope| {
             scope.spawn(|| write(&one, b"abcd"));
             write(&other, b"efgh");
         });
         let found = std::fs::read(&path).unwrap();
-        assert_eq!(found.len(), 16_000);
-        assert_eq!(found.chunks(4).filter(|part| *part == b"abcd").count(), 2000);
+        assert_eq!(found.len(), 160_000);
+        assert_eq!(found.chunks(4).filter(|part| *part == b"abcd").count(), 20_000);
         std::fs::remove_file(path).unwrap();
     }
 }
