@@ -17,7 +17,8 @@
 #define _open open
 NDW_LIBC(int, _access, (const char *path, int mode), "access");
 NDW_LIBC(int, _chmod, (const char *path, int mode), "chmod");
-NDW_LIBC(int, _close, (int file), "close");
+/* The handle that _get_osfhandle gave goes with the descriptor. */
+NDW_API(int, _close, (int file));
 NDW_LIBC(int, _commit, (int file), "fsync");
 NDW_LIBC(int, _dup, (int file), "dup");
 NDW_LIBC(int, _dup2, (int file, int other), "dup2");

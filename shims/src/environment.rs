@@ -10,7 +10,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The name under which a variable is set: `name` itself, or one that differs in case only.
-fn key(name: &str) -> Option<OsString> {
+pub fn key(name: &str) -> Option<OsString> {
     if std::env::var_os(name).is_some() {
         return Some(name.into());
     }

@@ -24,8 +24,11 @@ const AS_DATA: u32 = 0x2 | 0x20 | 0x40;
 const ORDINALS: usize = 0x1_0000;
 
 /// The DLLs of Windows that this runtime stands in for.
-const SYSTEM_MODULES: &[&str] =
-    &["kernel32", "kernelbase", "ntdll", "ws2_32", "mswsock", "msvcrt", "ucrtbase", "advapi32"];
+#[rustfmt::skip]
+const SYSTEM_MODULES: &[&str] = &[
+    "kernel32", "kernelbase", "ntdll", "ws2_32", "wsock32", "mswsock", "msvcrt", "ucrtbase", "advapi32", "iphlpapi", "psapi", "bcrypt",
+    "bcryptprimitives", "winmm", "ole32", "combase", "rpcrt4", "dnsapi", "shell32", "user32", "dbghelp",
+];
 
 /// Reference counts of modules loaded by the program. Pointers of other modules are never followed.
 fn modules() -> MutexGuard<'static, BTreeMap<usize, u32>> {
@@ -66,7 +69,7 @@ pub(crate) fn runtime_path() -> Option<String> {
 fn is_system_module(name: &str) -> bool {
     let name = name.rsplit(['\\', '/']).next().unwrap_or(name).to_ascii_lowercase();
     let stem = name.strip_suffix(".dll").unwrap_or(&name);
-    SYSTEM_MODULES.contains(&stem) || stem.starts_with("api-ms-win-")
+    SYSTEM_MODULES.contains(&stem) || stem.starts_with("api-ms-win-") || stem.starts_with("ext-ms-win-")
 }
 
 /// Whether this is the base name of the program, which has no extension on Linux.
@@ -273,7 +276,8 @@ unsafe fn procedure(module: Module, name: *const c_char) -> Result<*mut c_void, 
     }
     // SAFETY: no ordinal, hence a terminated string.
     let name = unsafe { CStr::from_ptr(name) };
-    let own = [b"ndw_", name.to_bytes_with_nul()].concat();
+    let [own, of_psapi] =
+        [&b"ndw_"[..], b"ndw_K32"].map(|prefix| [prefix, name.to_bytes_with_nul()].concat());
     let symbol = |name: *const c_char| {
         // SAFETY: a handle of the loader and a terminated name.
         let found = unsafe { libc::dlsym(module, name) };
@@ -281,7 +285,11 @@ unsafe fn procedure(module: Module, name: *const c_char) -> Result<*mut c_void, 
     };
     // This runtime's functions have a prefix. The prefixed name is tried first, as the plain one may be a function of the C
     // library.
-    symbol(own.as_ptr().cast()).or_else(|| symbol(name.as_ptr())).ok_or(ERROR_PROC_NOT_FOUND)
+    symbol(own.as_ptr().cast())
+        .or_else(|| symbol(name.as_ptr()))
+        // What psapi.dll has, kernel32.dll has under another name.
+        .or_else(|| symbol(of_psapi.as_ptr().cast()))
+        .ok_or(ERROR_PROC_NOT_FOUND)
 }
 
 /// The path by which the loader knows a module; empty for the program, whose handle may be NULL.

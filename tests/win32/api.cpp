@@ -7,6 +7,7 @@
 #include <objbase.h>
 #include <rpc.h>
 #include <io.h>
+#include <share.h>
 #include <iphlpapi.h>
 #include <netioapi.h>
 #include <psapi.h>
@@ -18,6 +19,7 @@
 #include <crtdbg.h>
 #include <atomic>
 #include <stdexcept>
+#include <string>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -243,6 +245,44 @@ static void process()
     CHECK(_tmakepath_s(path, drive, folder, name, extension) == 0 && _tcscmp(path, _T("/tmp/a.b")) == 0);
     unsigned number;
     CHECK(rand_s(&number) == 0);
+    // What psapi.dll has, this library has under kernel32.dll's name.
+    const HMODULE psapi = LoadLibraryA("psapi.dll");
+    CHECK(psapi != nullptr && psapi == GetModuleHandleA("KERNEL32") && GetProcAddress(psapi, "GetProcessMemoryInfo") != nullptr && FreeLibrary(psapi));
+}
+
+static LONG WINAPI passes(PEXCEPTION_POINTERS)
+{
+    return EXCEPTION_CONTINUE_SEARCH;
+}
+
+static void what_a_process_knows_of_itself()
+{
+    STARTUPINFO startup;
+    GetStartupInfo(&startup);
+    CHECK(startup.cb == sizeof startup && startup.dwFlags == 0);
+    TCHAR image[_MAX_PATH], module[_MAX_PATH];
+    DWORD size = _MAX_PATH;
+    CHECK(QueryFullProcessImageName(GetCurrentProcess(), 0, image, &size) && size == _tcslen(image));
+    CHECK(GetModuleFileName(nullptr, module, _MAX_PATH) == size && _tcscmp(image, module) == 0);
+    CHECK(!QueryFullProcessImageName(GetCurrentProcess(), 0, image, &size) && GetLastError() == ERROR_INSUFFICIENT_BUFFER);
+    CHECK(SetUnhandledExceptionFilter(passes) == nullptr && SetUnhandledExceptionFilter(nullptr) == passes);
+    CHECK(FlushInstructionCache(GetCurrentProcess(), image, sizeof image));
+    HANDLE reader, writer;
+    char text[4];
+    DWORD count;
+    CHECK(CreatePipe(&reader, &writer, nullptr, 0) && WriteFile(writer, "abc", 3, &count, nullptr) && CloseHandle(writer));
+    CHECK(ReadFile(reader, text, sizeof text, &count, nullptr) && count == 3 && memcmp(text, "abc", 3) == 0);
+    CHECK(!ReadFile(reader, text, sizeof text, &count, nullptr) && GetLastError() == ERROR_BROKEN_PIPE && CloseHandle(reader));
+    TCHAR folder[MAX_PATH], file[MAX_PATH];
+    CHECK(GetTempPath(MAX_PATH, folder) && GetTempFileName(folder, _T("lnk"), 0, file));
+    const std::basic_string<TCHAR> name(file), hard = name + _T(".hard"), soft = name + _T(".soft");
+    CHECK(CreateHardLink(hard.c_str(), file, nullptr) && CreateSymbolicLink(soft.c_str(), file, SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE));
+    CHECK(DeleteFile(soft.c_str()) && DeleteFile(hard.c_str()) && DeleteFile(file));
+    void* block = _aligned_malloc(100, 64);
+    CHECK(block != nullptr && _aligned_msize(block, 64, 0) >= 100);
+    _aligned_free(block);
+    FILE* null = _wfsopen(L"NUL", L"w", _SH_DENYNO);
+    CHECK(null != nullptr && fclose(null) == 0);
 }
 
 static int thrown(bool throws)
@@ -376,6 +416,7 @@ int _tmain(int argc, TCHAR* argv[])
     a_descriptor_for_everybody();
     characters_on_a_stream();
     process();
+    what_a_process_knows_of_itself();
     CHECK(thrown(true) == 2 && thrown(false) == 1 && chosen(E_UNEXPECTED) == S_FALSE);
     _ASSERTE(argc > 0);
     int count;

@@ -289,6 +289,14 @@ NDW_API(DWORD, GetFinalPathNameByHandleW, (HANDLE file, LPWSTR path, DWORD room,
 NDW_API(HANDLE, GetStdHandle, (DWORD number));
 NDW_API(BOOL, SetStdHandle, (DWORD number, HANDLE handle));
 
+NDW_API(BOOL, CreatePipe, (PHANDLE reader, PHANDLE writer, struct _SECURITY_ATTRIBUTES *security, DWORD size));
+
+#define SYMBOLIC_LINK_FLAG_DIRECTORY                 0x1
+#define SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE 0x2
+NDW_API(BOOL, CreateHardLinkA, (LPCSTR link, LPCSTR file, struct _SECURITY_ATTRIBUTES *security));
+NDW_API(BOOL, CreateHardLinkW, (LPCWSTR link, LPCWSTR file, struct _SECURITY_ATTRIBUTES *security));
+NDW_API(BOOLEAN, CreateSymbolicLinkA, (LPCSTR link, LPCSTR target, DWORD flags));
+NDW_API(BOOLEAN, CreateSymbolicLinkW, (LPCWSTR link, LPCWSTR target, DWORD flags));
 NDW_API(DWORD, GetFileAttributesA, (LPCSTR name));
 NDW_API(DWORD, GetFileAttributesW, (LPCWSTR name));
 NDW_API(BOOL, GetFileAttributesExA, (LPCSTR name, GET_FILEEX_INFO_LEVELS level, LPVOID data));
@@ -345,6 +353,8 @@ typedef LPWIN32_FIND_DATAW LPWIN32_FIND_DATA;
 #define MoveFileEx          MoveFileExW
 #define CopyFile            CopyFileW
 #define CreateDirectory     CreateDirectoryW
+#define CreateHardLink      CreateHardLinkW
+#define CreateSymbolicLink  CreateSymbolicLinkW
 #define RemoveDirectory     RemoveDirectoryW
 #define GetDiskFreeSpace    GetDiskFreeSpaceW
 #define GetDiskFreeSpaceEx  GetDiskFreeSpaceExW
@@ -368,6 +378,8 @@ typedef LPWIN32_FIND_DATAA LPWIN32_FIND_DATA;
 #define MoveFileEx          MoveFileExA
 #define CopyFile            CopyFileA
 #define CreateDirectory     CreateDirectoryA
+#define CreateHardLink      CreateHardLinkA
+#define CreateSymbolicLink  CreateSymbolicLinkA
 #define RemoveDirectory     RemoveDirectoryA
 #define GetDiskFreeSpace    GetDiskFreeSpaceA
 #define GetDiskFreeSpaceEx  GetDiskFreeSpaceExA

@@ -175,6 +175,80 @@ NDW_FULL_PATH(GetFullPathNameA, CHAR, _fullpath)
 NDW_FULL_PATH(GetFullPathNameW, WCHAR, _wfullpath)
 #undef NDW_FULL_PATH
 
+/* Linux tells a process nothing of the kind. */
+#define STARTF_USESHOWWINDOW 0x001
+#define STARTF_USESTDHANDLES 0x100
+#define NDW_STARTUP(name, pointer, text)                                                                 \
+    typedef struct _##name {                                                                            \
+        DWORD cb;                                                                                       \
+        text lpReserved, lpDesktop, lpTitle;                                                            \
+        DWORD dwX, dwY, dwXSize, dwYSize, dwXCountChars, dwYCountChars, dwFillAttribute, dwFlags;       \
+        WORD wShowWindow, cbReserved2;                                                                  \
+        LPBYTE lpReserved2;                                                                             \
+        HANDLE hStdInput, hStdOutput, hStdError;                                                        \
+    } name, *pointer;
+NDW_STARTUP(STARTUPINFOA, LPSTARTUPINFOA, LPSTR)
+NDW_STARTUP(STARTUPINFOW, LPSTARTUPINFOW, LPWSTR)
+#undef NDW_STARTUP
+NDW_INLINE VOID GetStartupInfoA(LPSTARTUPINFOA info)
+{
+    memset(info, 0, sizeof *info);
+    info->cb = sizeof *info;
+}
+NDW_INLINE VOID GetStartupInfoW(LPSTARTUPINFOW info)
+{
+    memset(info, 0, sizeof *info);
+    info->cb = sizeof *info;
+}
+
+#ifdef UNICODE
+typedef STARTUPINFOW STARTUPINFO;
+typedef LPSTARTUPINFOW LPSTARTUPINFO;
+#define GetStartupInfo            GetStartupInfoW
+#define QueryFullProcessImageName QueryFullProcessImageNameW
+#else
+typedef STARTUPINFOA STARTUPINFO;
+typedef LPSTARTUPINFOA LPSTARTUPINFO;
+#define GetStartupInfo            GetStartupInfoA
+#define QueryFullProcessImageName QueryFullProcessImageNameA
+#endif
+
+/* Of this process only. */
+#define PROCESS_NAME_NATIVE 1
+#define NDW_IMAGE_NAME(name, text, module_name)                                                          \
+    NDW_INLINE BOOL name(HANDLE process, DWORD flags, text path, PDWORD size)                           \
+    {                                                                                                   \
+        DWORD length;                                                                                   \
+        if (process != GetCurrentProcess()) {                                                           \
+            SetLastError(ERROR_INVALID_HANDLE);                                                         \
+            return FALSE;                                                                               \
+        }                                                                                               \
+        if ((flags & ~(DWORD)PROCESS_NAME_NATIVE) || path == NULL || size == NULL) {                    \
+            SetLastError(ERROR_INVALID_PARAMETER);                                                      \
+            return FALSE;                                                                               \
+        }                                                                                               \
+        length = module_name(NULL, path, *size);                                                        \
+        if (length == 0 || length == *size)                                                             \
+            return FALSE;                                                                               \
+        *size = length;                                                                                 \
+        return TRUE;                                                                                    \
+    }
+NDW_IMAGE_NAME(QueryFullProcessImageNameA, LPSTR, GetModuleFileNameA)
+NDW_IMAGE_NAME(QueryFullProcessImageNameW, LPWSTR, GetModuleFileNameW)
+#undef NDW_IMAGE_NAME
+
+NDW_INLINE BOOL FlushInstructionCache(HANDLE process, LPCVOID address, SIZE_T size)
+{
+    char *start;
+    if (process != GetCurrentProcess()) {
+        SetLastError(ERROR_INVALID_HANDLE);
+        return FALSE;
+    }
+    start = (char *)(ULONG_PTR)address;
+    __builtin___clear_cache(start, start + size);
+    return TRUE;
+}
+
 NDW_LIBC(int, ndw_backtrace, (void **frames, int most), "backtrace");
 NDW_INLINE USHORT RtlCaptureStackBackTrace(DWORD skip, DWORD count, PVOID *frames, PDWORD hash)
 {

@@ -15,7 +15,7 @@ use libc::c_int;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// `errno`, and the result that goes with it.
 fn refused<R>(errno: c_int, result: R) -> R {
@@ -23,11 +23,24 @@ fn refused<R>(errno: c_int, result: R) -> R {
     result
 }
 
-/// The handles of descriptors, each with the file that it was given for.
-static HANDLES: Mutex<BTreeMap<c_int, (RawHandle, Identity)>> = Mutex::new(BTreeMap::new());
+/// The handles of descriptors, each with the file that it was given for: the handle's number may be another object's by now.
+static HANDLES: Mutex<BTreeMap<c_int, (RawHandle, Weak<DiskFile>)>> = Mutex::new(BTreeMap::new());
 
-/// Device and inode.
-type Identity = (u64, u64);
+/// The file of a handle that was given for a descriptor, if it is open still.
+fn given((handle, file): &(RawHandle, Weak<DiskFile>)) -> Option<Arc<DiskFile>> {
+    match handle::get(*handle)? {
+        Object::Disk(found) if std::ptr::eq(Arc::as_ptr(&found), file.as_ptr()) => Some(found),
+        _ => None,
+    }
+}
+
+/// Closes the handle of a descriptor that has another file by now.
+fn close_stale(known: &(RawHandle, Weak<DiskFile>)) {
+    if let Some(file) = given(known) {
+        file.disown();
+        drop(handle::close(known.0));
+    }
+}
 
 /// `_get_osfhandle`: a handle of the same file, which lives as long as the descriptor; `INVALID_HANDLE_VALUE` and `EBADF`.
 #[unsafe(no_mangle)]
@@ -41,24 +54,19 @@ pub extern "C" fn ndw__get_osfhandle(fd: c_int) -> RawHandle {
             };
         }
         let Some(file) = DiskFile::borrowed(fd) else { return refused(libc::EBADF, RawHandle::INVALID) };
-        let Ok(identity) = file.metadata().map(|known| (known.dev(), known.ino())) else {
-            return refused(libc::EBADF, RawHandle::INVALID);
-        };
         let mut handles = HANDLES.lock();
-        if let Some((known, of)) = handles.get(&fd) {
-            let (known, is_open) = (*known, handle::get(*known).is_some());
-            if *of == identity && is_open {
-                return known;
-            }
-            if is_open {
-                // The descriptor was closed, and has another file now.
-                drop(handle::close(known));
-            }
+        let valid = |known: &&(RawHandle, Weak<DiskFile>)| given(known).is_some_and(|file| !file.is_stale());
+        if let Some((known, _)) = handles.get(&fd).filter(valid) {
+            return *known;
         }
-        let Ok(handle) = crate::object::open(Object::Disk(Arc::new(file))) else {
+        let file = Arc::new(file);
+        let Ok(handle) = crate::object::open(Object::Disk(file.clone())) else {
             return refused(libc::EMFILE, RawHandle::INVALID);
         };
-        handles.insert(fd, (handle, identity));
+        let former = handles.insert(fd, (handle, Arc::downgrade(&file)));
+        drop(handles);
+        // The descriptor was closed, by something that is not told here, and has another file now.
+        former.iter().for_each(close_stale);
         handle
     })
 }
@@ -69,12 +77,28 @@ pub extern "C" fn ndw__get_osfhandle(fd: c_int) -> RawHandle {
 pub extern "C" fn ndw__open_osfhandle(file: RawHandle, _flags: c_int) -> c_int {
     guard(-1, || {
         let Some(Object::Disk(disk)) = handle::get(file) else { return refused(libc::EBADF, -1) };
-        let Ok(identity) = disk.metadata().map(|known| (known.dev(), known.ino())) else {
-            return refused(libc::EBADF, -1);
-        };
         let fd = disk.lend();
-        HANDLES.lock().insert(fd, (file, identity));
+        let former = HANDLES.lock().insert(fd, (file, Arc::downgrade(&disk)));
+        // A handle of the descriptor's earlier life, unless this very one.
+        former.iter().filter(|(handle, _)| *handle != file).for_each(close_stale);
         fd
+    })
+}
+
+/// `_close`: the handle of the descriptor goes with it, and its locks.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__close(fd: c_int) -> c_int {
+    guard(-1, || {
+        let known = HANDLES.lock().remove(&fd);
+        if let Some((known, file)) = known.as_ref().and_then(|known| Some((known, given(known)?))) {
+            if file.is_stale() {
+                file.disown();
+            }
+            drop(file);
+            drop(handle::close(known.0));
+        }
+        // SAFETY: takes no pointer; whose descriptor it is, is the program's care.
+        unsafe { libc::close(fd) }
     })
 }
 
@@ -157,4 +181,141 @@ narrow_and_wide! {
     ndw__findfirst64 ndw__wfindfirst64 = first(name: Text<'_, T>, data: Out<'_, FindData64<T>>) -> RawHandle;
     "`_findnext64`: `ENOENT` after the last."
     ndw__findnext64 ndw__wfindnext64 = next(search: RawHandle, data: Out<'_, FindData64<T>>) -> c_int;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::file_locks::{ndw_LockFile, ndw_UnlockFile};
+    use crate::api::file_names::tests::Folder;
+    use crate::files::disk::Wanted;
+    use std::ffi::CString;
+
+    fn open(name: &str, flags: c_int) -> c_int {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a terminated name.
+        let fd = unsafe { libc::open(name.as_ptr(), flags | libc::O_CREAT, 0o600) };
+        assert!(fd > 2);
+        fd
+    }
+
+    fn close(fd: c_int) {
+        // SAFETY: a descriptor of the test's.
+        assert_eq!(unsafe { libc::close(fd) }, 0);
+    }
+
+    fn same_descriptor(fd: c_int, name: &str, flags: c_int) {
+        let again = open(name, flags);
+        if again != fd {
+            // SAFETY: descriptors of the test's.
+            assert_eq!(unsafe { libc::dup2(again, fd) }, fd);
+            close(again);
+        }
+    }
+
+    // Descriptors are the process's: another test would take the number in between.
+    #[test]
+    fn a_descriptor_that_was_closed_otherwise_gives_the_new_files_handle() {
+        crate::alone::run("api::c_files::tests::what_was_closed_otherwise");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn what_was_closed_otherwise() {
+        let folder = Folder::new();
+        let name = folder.file("a", b"text");
+        let read = |handle| match handle::get(handle) {
+            Some(Object::Disk(file)) => file.read(&mut [0; 4], Some(0)),
+            _ => panic!("no file"),
+        };
+        // What was locked is not, once the descriptor is closed.
+        let fd = open(&name, libc::O_RDWR);
+        let first = ndw__get_osfhandle(fd);
+        assert_eq!(ndw_LockFile(first, 0, 0, 1, 0), 1);
+        assert_eq!(ndw__get_osfhandle(fd), first, "it holds the lock");
+        close(fd);
+        same_descriptor(fd, &name, libc::O_RDWR);
+        let second = ndw__get_osfhandle(fd);
+        assert_eq!(ndw_LockFile(second, 0, 0, 1, 0), 1, "nobody has it");
+        assert_eq!(ndw_UnlockFile(second, 0, 0, 1, 0), 1);
+        assert!(handle::get(first).is_none());
+        assert_eq!(ndw__get_osfhandle(fd), second, "nothing has changed");
+        // Nor has it the rights that the one before had.
+        close(fd);
+        same_descriptor(fd, &name, libc::O_WRONLY);
+        assert_eq!(read(ndw__get_osfhandle(fd)), Err(crate::error::ERROR_ACCESS_DENIED));
+        close(fd);
+        same_descriptor(fd, &name, libc::O_RDONLY);
+        assert_eq!(read(ndw__get_osfhandle(fd)), Ok(4));
+        close(fd);
+    }
+
+    fn create(name: &str, flags: u32) -> RawHandle {
+        let wanted = Wanted { access: 0xC000_0000, disposition: 2, flags };
+        crate::object::open(Object::Disk(Arc::new(DiskFile::open(name.as_ref(), wanted).unwrap().0))).unwrap()
+    }
+
+    #[test]
+    fn what_goes_when_it_is_closed_goes_with_its_descriptor_and_nothing_else_does() {
+        crate::alone::run("api::c_files::tests::only_the_file_itself_goes");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn only_the_file_itself_goes() {
+        const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+        let folder = Folder::new();
+        let (name, other) = (folder.name("goes"), folder.file("stays", b"x"));
+        let handle = create(&name, DELETE_ON_CLOSE);
+        let fd = ndw__open_osfhandle(handle, 0);
+        close(fd);
+        assert!(!std::fs::exists(&name).unwrap());
+        // Another file has the number now.
+        same_descriptor(fd, &other, libc::O_RDWR);
+        assert!(handle::close(handle).is_some());
+        assert!(std::fs::exists(&other).unwrap());
+        // Nor does a handle that was told to delete later.
+        let given = ndw__get_osfhandle(fd);
+        let Some(Object::Disk(file)) = handle::get(given) else { panic!("no file") };
+        file.go(true).unwrap();
+        drop(file);
+        close(fd);
+        same_descriptor(fd, &folder.file("third", b"x"), libc::O_RDWR);
+        assert!(handle::close(given).is_some());
+        assert!(["stays", "third"].iter().all(|name| std::fs::exists(folder.name(name)).unwrap()));
+    }
+
+    #[test]
+    fn a_descriptors_new_file_replaces_the_handle_of_the_former() {
+        crate::alone::run("api::c_files::tests::the_former_handle_is_closed");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn the_former_handle_is_closed() {
+        let folder = Folder::new();
+        let fd = open(&folder.name("a"), libc::O_RDWR);
+        let former = ndw__get_osfhandle(fd);
+        close(fd);
+        let handle = create(&folder.name("b"), 0);
+        assert_eq!(ndw__open_osfhandle(handle, 0), fd, "the lowest number is free");
+        assert!(handle::get(former).is_none());
+        assert_eq!((ndw__open_osfhandle(handle, 0), ndw__get_osfhandle(fd)), (fd, handle));
+        assert_eq!(ndw__close(fd), 0);
+    }
+
+    #[test]
+    fn closing_a_descriptor_closes_its_handle_and_releases_its_locks() {
+        let folder = Folder::new();
+        let name = folder.file("a", b"text");
+        let fd = open(&name, libc::O_RDWR);
+        let handle = ndw__get_osfhandle(fd);
+        assert_eq!(ndw_LockFile(handle, 0, 0, 1, 0), 1);
+        assert_eq!(ndw__close(fd), 0);
+        assert!(handle::get(handle).is_none());
+        let other = open(&name, libc::O_RDWR);
+        assert_eq!(ndw_LockFile(ndw__get_osfhandle(other), 0, 0, 1, 0), 1);
+        assert_eq!(ndw__close(other), 0);
+        assert_eq!(ndw__close(-1), -1);
+    }
 }

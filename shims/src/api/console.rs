@@ -171,6 +171,16 @@ pub extern "C" fn ndw_SetConsoleCtrlHandler(handler: Option<Handler>, add: i32) 
     })
 }
 
+/// What kill(2) takes for a group; `own` is the caller's. -1 would be all processes there are, so that the group of a container's first
+/// process can be meant only from within.
+fn receiver(group: u32, own: i32) -> Result<i32, u32> {
+    match i32::try_from(group) {
+        Ok(group) if group == 0 || group == own => Ok(0),
+        Ok(1) | Err(_) => Err(ERROR_INVALID_PARAMETER),
+        Ok(group) => Ok(-group),
+    }
+}
+
 /// `GenerateConsoleCtrlEvent`: to a process group, or with 0 to the caller's.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GenerateConsoleCtrlEvent(event: u32, group: u32) -> i32 {
@@ -180,9 +190,10 @@ pub extern "C" fn ndw_GenerateConsoleCtrlEvent(event: u32, group: u32) -> i32 {
             CTRL_BREAK => libc::SIGQUIT,
             _ => return Err(ERROR_INVALID_PARAMETER),
         };
-        let group = i32::try_from(group).map_err(|_| ERROR_INVALID_PARAMETER)?;
+        // SAFETY: takes nothing.
+        let process = receiver(group, unsafe { libc::getpgrp() })?;
         // SAFETY: takes no pointer.
-        match unsafe { libc::kill(-group, signal) } {
+        match unsafe { libc::kill(process, signal) } {
             0 => Ok(()),
             _ => Err(ERROR_INVALID_PARAMETER),
         }
@@ -296,6 +307,13 @@ mod tests {
         // SAFETY: the status is written to a place of ours.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         ExitStatus::from_raw(status)
+    }
+
+    #[test]
+    fn an_event_for_the_first_processs_group_is_none_for_all_processes() {
+        assert_eq!((receiver(0, 1), receiver(1, 1), receiver(7, 1)), (Ok(0), Ok(0), Ok(-7)));
+        assert_eq!((receiver(1, 5), receiver(5, 5)), (Err(ERROR_INVALID_PARAMETER), Ok(0)));
+        assert_eq!(receiver(u32::MAX, 5), Err(ERROR_INVALID_PARAMETER));
     }
 
     #[test]

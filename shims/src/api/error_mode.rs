@@ -3,7 +3,10 @@
 use crate::arguments::Out;
 use crate::error::*;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU32};
 
 const SEM_FAILCRITICALERRORS: u32 = 0x1;
 const SEM_NOGPFAULTERRORBOX: u32 = 0x2;
@@ -20,6 +23,13 @@ thread_local! {
 pub extern "C" fn ndw_SetErrorMode(mode: u32) -> u32 {
     let set = |before: u32| Some(mode | before & SEM_NOALIGNMENTFAULTEXCEPT);
     PROCESS.fetch_update(Relaxed, Relaxed, set).unwrap_or_default()
+}
+
+/// `SetUnhandledExceptionFilter`: the filter before. It is kept and never called, as no fault becomes an exception.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_SetUnhandledExceptionFilter(filter: *mut c_void) -> *mut c_void {
+    static FILTER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    FILTER.swap(filter, AcqRel)
 }
 
 /// `GetErrorMode`.
@@ -68,5 +78,13 @@ mod tests {
         );
         let other = std::thread::spawn(|| ndw_GetThreadErrorMode());
         assert_eq!(other.join().unwrap(), 0, "each thread its own");
+    }
+
+    #[test]
+    fn an_exception_filter_is_kept_and_given_back() {
+        let filters = [1usize, 2].map(std::ptr::without_provenance_mut);
+        let first = ndw_SetUnhandledExceptionFilter(filters[0]);
+        assert_eq!(ndw_SetUnhandledExceptionFilter(filters[1]), filters[0]);
+        assert_eq!(ndw_SetUnhandledExceptionFilter(first), filters[1]);
     }
 }

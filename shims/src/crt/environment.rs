@@ -3,7 +3,7 @@
 use super::failed;
 use super::string::duplicate;
 use crate::arguments::{Out, Text};
-use crate::environment;
+use crate::environment::{self, key};
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub extern "C" fn ndw__wgetenv(name: Text<'_, Wchar>) -> *mut Wchar {
     with_exposed_provenance_mut(copy)
 }
 
-/// `_putenv_s`: an empty value removes the variable.
+/// `_putenv_s`: an empty value removes the variable. One whose name differs in case only is meant, if there is none of this very name.
 ///
 /// # Safety
 /// Both are NULL or terminated, and no other thread uses the C library's `environ` or `getenv` at the same time.
@@ -91,6 +91,11 @@ pub unsafe extern "C" fn ndw__putenv_s(name: *const c_char, value: *const c_char
     if name.is_null() || value.is_null() {
         return failed(libc::EINVAL);
     }
+    // SAFETY: terminated.
+    let known =
+        unsafe { text::string_from_narrow(name) }.filter(|name| !name.is_empty()).and_then(|name| key(&name));
+    let known = known.and_then(|known| CString::new(known.into_encoded_bytes()).ok());
+    let name = known.as_ref().map_or(name, |known| known.as_ptr());
     // SAFETY: not empty, hence one byte at least.
     let removes = unsafe { value.read() } == 0;
     let result = if removes {
@@ -163,6 +168,25 @@ mod tests {
             assert_eq!(ndw__wgetenv_s(Out::from(&mut size), buffer.as_mut_ptr(), 14, name), libc::ERANGE);
         }
         assert_eq!((size, buffer[0]), (15, 0));
+    }
+
+    #[test]
+    fn a_variable_is_set_whatever_the_case_of_its_name() {
+        crate::alone::run("crt::environment::tests::names_of_any_case");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn names_of_any_case() {
+        // SAFETY: the process is this test's alone, and the names are terminated.
+        unsafe {
+            std::env::set_var("NDCOMPAT_CASE", "old");
+            assert_eq!(ndw__putenv_s(c"ndcompat_Case".as_ptr(), c"new".as_ptr()), 0);
+            assert_eq!(std::env::var("NDCOMPAT_CASE").as_deref(), Ok("new"));
+            assert!(std::env::var("ndcompat_Case").is_err());
+            assert_eq!(ndw__putenv_s(c"Ndcompat_case".as_ptr(), c"".as_ptr()), 0);
+            assert!(std::env::var("NDCOMPAT_CASE").is_err());
+        }
     }
 
     #[test]

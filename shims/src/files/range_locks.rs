@@ -103,6 +103,26 @@ impl RangeLocks {
         both.find_map(|exclusive| self.forget(file, &range, exclusive, true)).unwrap_or(Err(ERROR_NOT_LOCKED))
     }
 
+    /// Whether the system has none of the locks any more that are held here: `file` was closed, and its descriptor is another open
+    /// file's.
+    pub fn are_gone(&self, file: &File) -> bool {
+        const LAST: u64 = i64::MAX as u64;
+        let of_system = |lock: &Held| lock.granted && !lock.range.is_empty() && lock.range.start <= LAST;
+        if !self.held().iter().any(of_system) {
+            return false;
+        }
+        let known = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
+        known.is_ok_and(|known| {
+            known.starts_with("pos:") && !known.lines().any(|line| line.starts_with("lock:"))
+        })
+    }
+
+    /// Holds nothing any more, and has the system release nothing.
+    pub fn forget_all(&self) {
+        self.held().clear();
+        self.released.notify_all();
+    }
+
     /// Releases what this process has locked, before `file` is closed. Closing is not enough: a child that has been forked, and has not
     /// run its program yet, has the open file as well.
     pub fn unlock_all(&mut self, file: &File) {

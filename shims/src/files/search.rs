@@ -21,15 +21,63 @@ pub struct Found {
     pub metadata: Metadata,
 }
 
-/// Whether a name matches a pattern of `*` and `?`, in any case.
-fn matches(pattern: &[char], name: &[char]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        (['*', rest @ ..], _) => (0..=name.len()).any(|skipped| matches(rest, &name[skipped..])),
-        (['?', rest @ ..], [_, tail @ ..]) => matches(rest, tail),
-        ([a, rest @ ..], [b, tail @ ..]) => a.to_lowercase().eq(b.to_lowercase()) && matches(rest, tail),
-        _ => false,
+/// A part of a pattern, as `FindFirstFile` of Windows gives it to its file systems.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    /// Any characters: `*`.
+    Any,
+    /// Any up to the last dot: `*` before a dot (`DOS_STAR`).
+    AnyToDot,
+    /// One character that is no dot, or none at a dot and at the end: `?` (`DOS_QM`).
+    One,
+    /// A dot, or none at the end: a dot before `*` and `?` (`DOS_DOT`).
+    Dot,
+    Char(char),
+}
+
+/// The parts of a pattern. `*.*` matches all files, also those without a dot; a dot at the end is none.
+fn parts(pattern: &str) -> Vec<Part> {
+    if pattern == "*.*" {
+        return vec![Part::Any];
     }
+    let is_name = pattern.chars().all(|c| c == '.');
+    let ends_in_dot = pattern.ends_with('.') && !is_name;
+    let chars: Vec<char> = if is_name { pattern } else { pattern.trim_end_matches('.') }.chars().collect();
+    let part = |at: usize| match (chars[at], chars.get(at + 1)) {
+        ('*', Some('.')) => Part::AnyToDot,
+        ('*', None) if ends_in_dot => Part::AnyToDot,
+        ('*', _) => Part::Any,
+        ('?', _) => Part::One,
+        ('.', Some('*' | '?')) => Part::Dot,
+        (c, _) => Part::Char(c),
+    };
+    (0..chars.len()).map(part).collect()
+}
+
+/// Whether a name matches a pattern, in any case.
+fn matches(pattern: &[Part], name: &[char]) -> bool {
+    let last_dot = name.iter().rposition(|c| *c == '.');
+    // From the end: whether the rest of the name, from each place, matches the rest of the pattern.
+    let mut rest: Vec<bool> = (0..=name.len()).map(|at| at == name.len()).collect();
+    for part in pattern.iter().rev() {
+        let mut with = vec![false; name.len() + 1];
+        for at in (0..=name.len()).rev() {
+            let next = name.get(at);
+            // One character of the name, and the pattern's rest (`rest`) or this part once more (`with`).
+            let (one, more) =
+                (next.is_some() && rest[(at + 1).min(name.len())], at < name.len() && with[at + 1]);
+            with[at] = match part {
+                Part::Any => rest[at] || more,
+                Part::AnyToDot => rest[at] || more && last_dot != Some(at),
+                Part::One if matches!(next, None | Some('.')) => rest[at],
+                Part::One => one,
+                Part::Dot => one && next == Some(&'.') || next.is_none() && rest[at],
+                Part::Char(c) => one && next.is_some_and(|next| next.to_lowercase().eq(c.to_lowercase())),
+            };
+        }
+        rest = with;
+    }
+    rest[0]
 }
 
 impl Search {
@@ -43,9 +91,7 @@ impl Search {
         if text.ends_with('/') {
             return Err(ERROR_FILE_NOT_FOUND);
         }
-        let pattern: Vec<char> = text.rsplit('/').next().unwrap_or_default().chars().collect();
-        // `*.*` matches all files, also those without a dot.
-        let pattern = if pattern == ['*', '.', '*'] { vec!['*'] } else { pattern };
+        let pattern = parts(text.rsplit('/').next().unwrap_or_default());
         let folder = folder_of(path);
         let entries = std::fs::read_dir(folder).map_err(|error| match error_at(&error, folder) {
             ERROR_FILE_NOT_FOUND => ERROR_PATH_NOT_FOUND,
@@ -84,21 +130,47 @@ mod tests {
 
     #[test]
     fn patterns_of_stars_and_question_marks() {
-        let matches = |pattern: &str, name: &str| {
-            matches(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
-        };
+        let matches = |pattern: &str, name: &str| matches(&parts(pattern), &name.chars().collect::<Vec<_>>());
         for (pattern, name) in [
             ("*", ""),
             ("*", "a.b"),
             ("a?c", "abc"),
             ("*.TXT", "x.txt"),
+            ("*.txt", "x.y.txt"),
             ("a*b*c", "aXbYbZc"),
             ("?", "\u{e4}"),
+            // Without what may be missing at the end.
+            ("log*.*", "log1"),
+            ("log*.*", "log.1.2"),
+            ("core.*", "core"),
+            ("core.*", "core.123"),
+            ("abc?", "abc"),
+            ("abc??.t", "abc.t"),
+            ("a.?", "a"),
+            ("*.", "name"),
+            ("name.", "name"),
+            (".", "."),
+            ("..", ".."),
         ] {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("", "a"), ("a?", "a"), ("*.txt", "x.txt2"), ("a*b", "ac"), ("abc", "ab")] {
+        for (pattern, name) in [
+            ("", "a"),
+            ("a?b", "ab"),
+            ("a?", "abc"),
+            ("*.txt", "x.txt2"),
+            ("*.txt", "x.txt.y"),
+            ("a*b", "ac"),
+            ("abc", "ab"),
+            ("*.", "name.txt"),
+            ("core.*", "cores"),
+            ("log*.*", "lo"),
+            ("a?c", "a.c"),
+        ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
+        // In no more steps than their lengths multiplied.
+        assert!(!matches(&"*a".repeat(100), &"a".repeat(99)));
+        assert!(!matches(&("*a".repeat(60) + "b"), &"a".repeat(120)));
     }
 }

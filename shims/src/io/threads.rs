@@ -53,6 +53,7 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     let work = || {
         IS_OURS.set(true);
         enter();
+        crate::processor::priority::begin_thread();
         body();
     };
     with_signals_blocked(|| Builder::new().name(name.into()).spawn(work))

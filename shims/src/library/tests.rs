@@ -163,8 +163,12 @@ fn what_is_loaded_by_its_path_has_a_name() {
 fn system_modules_are_this_runtime() {
     assert!(is_system_module("KERNEL32.DLL") && is_system_module("C:\\Windows\\System32\\ntdll"));
     assert!(is_system_module("api-ms-win-core-synch-l1-2-0.dll") && !is_system_module("kernel.dll"));
+    assert!(is_system_module("ext-ms-win-ntuser-window-l1-1-0.dll") && is_system_module("PsApi.DLL"));
     let module = ndw_GetModuleHandleW(Text::terminated(&w("ntdll.dll")));
     assert!(!module.is_null());
+    for name in "iphlpapi psapi bcrypt bcryptprimitives winmm ole32 combase rpcrt4 dnsapi shell32 user32 dbghelp wsock32".split(' ') {
+        assert_eq!(ndw_GetModuleHandleW(Text::terminated(&w(name))), module, "{name}");
+    }
     assert_eq!(ndw_LoadLibraryA(c"kernel32".into()), module);
     // SAFETY: nothing of it is used.
     assert_eq!(unsafe { ndw_FreeLibrary(module) }, 1);

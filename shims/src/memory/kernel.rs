@@ -35,6 +35,29 @@ pub unsafe fn advise(pages: &Range<usize>, advice: c_int) -> c_int {
     unsafe { libc::syscall(libc::SYS_madvise, pages.start, pages.len(), advice) as c_int }
 }
 
+/// Takes the content of private pages without access, which are not locked any more then.
+///
+/// # Safety
+/// Nobody uses what they hold.
+///
+/// # Errors
+/// What the system says.
+pub unsafe fn empty(pages: &Range<usize>) -> Result<(), u32> {
+    // Locked pages keep what they hold.
+    // SAFETY: changes where the pages are, not what they hold.
+    unsafe { libc::syscall(libc::SYS_munlock, pages.start, pages.len()) };
+    // SAFETY: nobody uses what they hold, as the caller promises.
+    if unsafe { advise(pages, libc::MADV_DONTNEED) } == 0 {
+        return Ok(());
+    }
+    const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: pages of the caller's, which nobody uses, give way to new ones.
+    match unsafe { libc::syscall(libc::SYS_mmap, pages.start, pages.len(), libc::PROT_NONE, FLAGS, -1, 0) } {
+        -1 => Err(last_error_of_kernel()),
+        _ => Ok(()),
+    }
+}
+
 /// The errno of the last call.
 pub fn last_error_of_kernel() -> u32 {
     errno_to_win32(io::Error::last_os_error().raw_os_error().unwrap_or(0))

@@ -3,6 +3,8 @@
 use super::{ALLOCATION_GRANULARITY, outcome, page_size};
 use crate::arguments::{InOut, Out};
 use crate::error::*;
+use crate::processor::topology::topology;
+use crate::processor::{Set, mask_of, number_of};
 use std::fs;
 
 /// The range of user addresses, for `GetSystemInfo`.
@@ -80,20 +82,26 @@ fn memory_status(meminfo: &str) -> Option<MemoryStatus> {
     })
 }
 
-/// `GetSystemInfo`.
+/// The processors of the group of this one; a machine has one at least.
+fn group_mask(online: &Set, processor: usize) -> u64 {
+    let (group, number) = number_of(processor);
+    mask_of(online, group).max(1 << number)
+}
+
+/// `GetSystemInfo`: of the group that the calling thread runs in.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GetSystemInfo(info: Out<'_, SystemInfo>) {
     if info.is_null() {
         return;
     }
-    let processors = processors();
+    let mask = group_mask(&topology().online, crate::processor::current());
     let filled = SystemInfo {
         processor_architecture: ARCHITECTURE,
         page_size: page_size() as u32,
         minimum_address: LOWEST_ADDRESS,
         maximum_address: HIGHEST_ADDRESS,
-        active_processor_mask: usize::MAX >> (usize::BITS - processors.min(usize::BITS)),
-        number_of_processors: processors,
+        active_processor_mask: mask as usize,
+        number_of_processors: mask.count_ones(),
         processor_type: PROCESSOR_TYPE,
         allocation_granularity: ALLOCATION_GRANULARITY as u32,
         ..SystemInfo::default()
@@ -127,7 +135,15 @@ mod tests {
         ndw_GetSystemInfo(Out::from(&mut info));
         assert_eq!(info.page_size as usize, page_size());
         assert_eq!(info.allocation_granularity, 65536);
-        assert_eq!(info.active_processor_mask.count_ones(), info.number_of_processors.min(64));
+        assert_eq!(info.active_processor_mask.count_ones(), info.number_of_processors);
+    }
+
+    #[test]
+    fn system_info_is_of_one_group() {
+        let online: Set = (0..100).filter(|processor| *processor != 3).collect();
+        assert_eq!(group_mask(&online, 0), u64::MAX - 8);
+        assert_eq!(group_mask(&online, 70), (1 << 36) - 1);
+        assert_eq!(group_mask(&Set::new(), 0), 1);
     }
 
     #[test]

@@ -104,6 +104,10 @@ fn allocate(address: usize, size: usize, kind: u32, protect: u32) -> Result<usiz
     let mut pages = pages(address, size)?;
     if !reserves {
         notify(&pages);
+        // All of a view is committed from the start, also of a section that is only reserved.
+        if super::section::view_at(pages.start).is_some_and(|view| pages.end <= view.end) {
+            return Ok(pages.start);
+        }
     }
     let mut regions = regions();
     if reserves {
@@ -189,7 +193,7 @@ unsafe fn free(address: usize, size: usize, kind: u32) -> Result<(), u32> {
     // SAFETY: pages of the region, which nobody uses any more.
     unsafe { protect_pages(&pages, libc::PROT_NONE) }?;
     // SAFETY: nobody uses what they hold; a new commit finds zeroes.
-    unsafe { kernel::advise(&pages, libc::MADV_DONTNEED) };
+    unsafe { kernel::empty(&pages) }?;
     let (_, region) = region_of(&mut regions, pages.start).ok_or(ERROR_INVALID_ADDRESS)?;
     region.set(&pages, RESERVED);
     Ok(())

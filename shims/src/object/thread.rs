@@ -5,7 +5,7 @@ use crate::cancellation::put_off;
 use crate::error::*;
 use crate::io::apc::{Apc, Apcs};
 use crate::io::signal::{Signal, abandon_mutexes, wait_any};
-use crate::io::sys::{Deadline, thread_id};
+use crate::io::sys::{Deadline, futex_wait, futex_wake, thread_id};
 use crate::time::{FileTime, own_thread_times, system_time, thread_stat};
 use parking_lot::Mutex;
 use std::cell::OnceCell;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A thread object.
 pub(crate) struct Thread {
@@ -28,6 +28,8 @@ pub(crate) struct Thread {
     suspended: AtomicU32,
     /// Its asynchronous procedure calls; set once it runs.
     apcs: OnceLock<Arc<Apcs>>,
+    /// Those that were queued before; `None` once it runs.
+    early: Mutex<Option<Vec<Apc>>>,
     /// A handle that is closed when the thread ends, or NULL.
     own_handle: AtomicUsize,
     /// The name from `SetThreadDescription`.
@@ -47,6 +49,7 @@ impl Thread {
             resumed: Signal::new(false, !suspended),
             suspended: AtomicU32::new(suspended.into()),
             apcs: OnceLock::new(),
+            early: Mutex::new(Some(Vec::new())),
             own_handle: AtomicUsize::new(0),
             description: Mutex::new(String::new()),
             created,
@@ -96,6 +99,13 @@ impl Thread {
         let _ = self.times.set([created, ended, kernel, user]);
     }
 
+    /// It runs, and has a number.
+    fn take_number(self: &Arc<Thread>, number: u32) {
+        if self.id.swap(number, Ordering::Relaxed) != number {
+            threads().insert(number, Arc::downgrade(self));
+        }
+    }
+
     /// Its description, empty if there is none.
     pub(crate) fn description(&self) -> String {
         self.description.lock().clone()
@@ -108,7 +118,19 @@ impl Thread {
 
     /// Queues a call for the thread's next alertable wait. False if it has ended.
     pub(crate) fn queue_apc(&self, apc: Apc) -> bool {
+        if let Some(early) = self.early.lock().as_mut() {
+            early.push(apc);
+            return true;
+        }
         self.apcs.get().is_some_and(|apcs| apcs.queue(apc))
+    }
+
+    /// The calling thread takes its calls from here on.
+    fn take_calls(&self) {
+        let apcs = Apcs::current();
+        let mut early = self.early.lock();
+        early.take().into_iter().flatten().for_each(|apc| _ = apcs.queue(apc));
+        let _ = self.apcs.set(apcs);
     }
 }
 
@@ -118,7 +140,7 @@ struct Own(Arc<Thread>);
 impl Drop for Own {
     fn drop(&mut self) {
         abandon_mutexes();
-        THREADS.lock().remove(&self.0.number());
+        threads().remove(&self.0.number());
         if let Some(apcs) = self.0.apcs.get() {
             apcs.close();
         }
@@ -132,12 +154,15 @@ impl Drop for Own {
     }
 }
 
-/// Running threads with an object, by id.
-static THREADS: Mutex<BTreeMap<u32, Weak<Thread>>> = Mutex::new(BTreeMap::new());
+/// Running threads with an object, by id. The lock is `std`'s: a thread that begins may touch no thread-local with a destructor.
+fn threads() -> MutexGuard<'static, BTreeMap<u32, Weak<Thread>>> {
+    static THREADS: std::sync::Mutex<BTreeMap<u32, Weak<Thread>>> = std::sync::Mutex::new(BTreeMap::new());
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The thread with this id: one that was created here, or has called a function that needs its object.
 pub(crate) fn of_number(number: u32) -> Option<Arc<Thread>> {
-    THREADS.lock().get(&number)?.upgrade()
+    threads().get(&number)?.upgrade()
 }
 
 thread_local! {
@@ -148,9 +173,8 @@ fn own(thread: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
     let adopt = |own: &OnceCell<Own>| {
         let own = own.get_or_init(|| {
             let thread = thread();
-            thread.id.store(thread_id(), Ordering::Relaxed);
-            let _ = thread.apcs.set(Apcs::current());
-            THREADS.lock().insert(thread_id(), Arc::downgrade(&thread));
+            thread.take_number(thread_id());
+            thread.take_calls();
             Own(thread)
         });
         own.0.clone()
@@ -170,8 +194,8 @@ struct Launch {
     thread: Arc<Thread>,
     start: Start,
     parameter: *mut c_void,
-    /// Set once the thread's id is known.
-    ready: Arc<Signal>,
+    /// 1 once the thread's number is known.
+    ready: Arc<AtomicU32>,
 }
 
 /// Prepares the new thread. No value with a destructor may be alive in frames below the start routine, because `pthread_exit`
@@ -187,8 +211,13 @@ extern "C-unwind" fn run(launch: *mut c_void) -> *mut c_void {
 fn enter(launch: *mut Launch) -> (Start, *mut c_void) {
     // SAFETY: made by `Box::into_raw` in `create` for this thread alone.
     let launch = unsafe { Box::from_raw(launch) };
+    // Who creates a thread in a library that is being loaded holds the dynamic loader's lock, and goes on when this thread is known.
+    // Until then no thread-local may be touched: the first use of one, or its destructor's registration, takes that lock.
+    launch.thread.take_number(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+    launch.ready.store(1, Ordering::Release);
+    futex_wake(&launch.ready);
     let thread = own(|| launch.thread.clone());
-    launch.ready.set();
+    crate::processor::priority::begin_thread();
     wait_any(std::slice::from_ref(&thread.resumed), Deadline::Never);
     // Calls that were queued before it ran.
     Apcs::current().run();
@@ -227,7 +256,7 @@ pub(crate) fn create(
     if closes_handle {
         thread.own_handle.store(handle.0, Ordering::Relaxed);
     }
-    let ready = Signal::new(false, false);
+    let ready = Arc::new(AtomicU32::new(0));
     let launch = Launch { thread: thread.clone(), start, parameter, ready: ready.clone() };
     let launch = Box::into_raw(Box::new(launch));
     if let Err(errno) = spawn(stack, launch.cast()) {
@@ -236,7 +265,9 @@ pub(crate) fn create(
         drop(handle::close(handle));
         return Err(errno_to_win32(errno));
     }
-    wait_any(&[ready], Deadline::Never);
+    while ready.load(Ordering::Acquire) == 0 {
+        futex_wait(&ready, 0, Deadline::Never);
+    }
     Ok((handle, thread.number()))
 }
 
@@ -269,4 +300,59 @@ fn spawn(stack: usize, launch: *mut c_void) -> Result<(), i32> {
     // SAFETY: not used any more.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     if errno == 0 { Ok(()) } else { Err(errno) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::thread::ndw_CreateThread;
+    use std::process::Command;
+
+    /// What a plug-in may do: it starts a thread when it is loaded.
+    const PLUG_IN: &str = "
+        #include <stdlib.h>
+        int ran, created;
+        static unsigned thread(void *parameter) { (void)parameter; __atomic_store_n(&ran, 1, __ATOMIC_RELEASE); return 0; }
+        __attribute__((constructor)) static void load(void)
+        {
+            void *(*create)(void *, unsigned long, unsigned (*)(void *), void *, unsigned, unsigned *) =
+                (void *(*)(void *, unsigned long, unsigned (*)(void *), void *, unsigned, unsigned *))strtoul(getenv(\"CREATE\"), 0, 10);
+            unsigned id = 0;
+            created = create(0, 0, thread, 0, 0, &id) != 0 && id != 0;
+        }
+        int has_run(void) { return created && __atomic_load_n(&ran, __ATOMIC_ACQUIRE); }";
+
+    #[test]
+    fn a_library_that_is_being_loaded_may_create_threads() {
+        crate::alone::run("object::thread::tests::a_thread_of_a_constructor");
+    }
+
+    #[test]
+    #[ignore = "the test above runs it"]
+    fn a_thread_of_a_constructor() {
+        let folder = std::env::temp_dir().join(format!("ndcompat-thread-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [source, library] = ["plug_in.c", "plug_in.so"].map(|name| folder.join(name));
+        std::fs::write(&source, PLUG_IN).unwrap();
+        let made =
+            Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).args([&library, &source]).status();
+        if !made.is_ok_and(|made| made.success()) {
+            std::fs::remove_dir_all(folder).unwrap();
+            return crate::alone::skipped("no C compiler");
+        }
+        // SAFETY: the environment is this test's alone; the alarm ends a process that hangs.
+        unsafe {
+            std::env::set_var("CREATE", (ndw_CreateThread as *const () as usize).to_string());
+            libc::alarm(60);
+        }
+        let plug_in = crate::library::Library::load(library.to_str().unwrap()).unwrap();
+        let has_run = plug_in.function(c"has_run").unwrap();
+        // SAFETY: it is declared so above.
+        let has_run: extern "C" fn() -> i32 = unsafe { std::mem::transmute(has_run) };
+        while has_run() == 0 {
+            std::thread::yield_now();
+        }
+        // The thread may still be about to return.
+        std::mem::forget(plug_in);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -8,6 +8,7 @@ use super::topology::topology;
 use crate::error::*;
 use std::io;
 use std::mem::size_of_val;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The size of the kernel's masks here, in processors.
@@ -41,6 +42,25 @@ pub fn get(thread: u32) -> Result<Set, u32> {
 /// # Errors
 /// `ERROR_ACCESS_DENIED` for a thread that has ended; `ERROR_INVALID_PARAMETER` if it could run nowhere.
 pub fn set(thread: u32, processors: &Set) -> Result<(), u32> {
+    // The process's is that of the start, before any thread has another.
+    of_process();
+    IS_SET.store(true, Ordering::Relaxed);
+    apply(thread, processors)
+}
+
+/// The calling thread begins: it has the process's mask, not that of its creator. As long as no mask was set, these are the same.
+pub fn begin_thread() {
+    if IS_SET.load(Ordering::Relaxed) {
+        // With the lock: nobody may set another one meanwhile.
+        let process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(processors) = process.as_ref() {
+            // It keeps its creator's if there is no such processor any more.
+            let _ = apply(0, processors);
+        }
+    }
+}
+
+fn apply(thread: u32, processors: &Set) -> Result<(), u32> {
     let mut mask = [0u64; ROOM / 64];
     for processor in processors.iter().filter(|processor| **processor < ROOM) {
         mask[processor / 64] |= 1 << (processor % 64);
@@ -51,6 +71,8 @@ pub fn set(thread: u32, processors: &Set) -> Result<(), u32> {
 }
 
 static PROCESS: Mutex<Option<Set>> = Mutex::new(None);
+/// Whether the program has set the mask of any thread.
+static IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// The process's affinity mask.
 pub fn of_process() -> Set {
@@ -69,7 +91,7 @@ pub fn threads() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Sets the mask of all threads of the process. A thread created meanwhile inherits its creator's.
+/// Sets the mask of all threads of the process. A thread of other origin than this library's that is created meanwhile inherits its creator's.
 ///
 /// # Errors
 /// `ERROR_INVALID_PARAMETER` if the threads could run nowhere; some may have been moved then.
@@ -82,7 +104,7 @@ pub fn set_process(processors: Set) -> Result<(), u32> {
             break;
         }
         for thread in new {
-            match set(thread, &processors) {
+            match apply(thread, &processors) {
                 // It has ended meanwhile.
                 Ok(()) | Err(ERROR_ACCESS_DENIED) => moved.push(thread),
                 Err(code) => return Err(code),
@@ -90,5 +112,6 @@ pub fn set_process(processors: Set) -> Result<(), u32> {
         }
     }
     *process = Some(processors);
+    IS_SET.store(true, Ordering::Relaxed);
     Ok(())
 }

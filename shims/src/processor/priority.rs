@@ -7,6 +7,7 @@
 use super::affinity::threads;
 use crate::error::*;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `THREAD_PRIORITY_...`, and the nice value that it adds.
@@ -35,6 +36,9 @@ struct Wishes {
     /// Ended threads are removed when there are more than this.
     limit: usize,
 }
+
+/// Whether the program has set a level or a class.
+static IS_SET: AtomicBool = AtomicBool::new(false);
 
 fn wishes() -> MutexGuard<'static, Option<Wishes>> {
     static WISHES: Mutex<Option<Wishes>> = Mutex::new(None);
@@ -103,9 +107,23 @@ pub fn set_level(thread: u32, level: i32) -> Result<(), u32> {
         level if LEVELS.iter().any(|(known, _)| *known == level) => wish.level = level,
         _ => return Err(ERROR_INVALID_PARAMETER),
     }
+    IS_SET.store(true, Ordering::Relaxed);
     wishes.set(thread, wish);
     wishes.apply(thread, wish);
     Ok(())
+}
+
+/// The calling thread begins: it has the process's mask and the normal level of its class, not what its creator has. Where no thread
+/// was given any, that is the same, and nothing is done.
+pub fn begin_thread() {
+    super::affinity::begin_thread();
+    if !IS_SET.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Some(wishes) = wishes().as_ref() {
+        // 0 is the calling thread.
+        wishes.apply(0, Wish { started: 0, level: 0, background: false, ideal: None });
+    }
 }
 
 /// The class of the process.
@@ -122,6 +140,7 @@ pub fn set_class(class: u32) -> Result<(), u32> {
         return Err(ERROR_INVALID_PARAMETER);
     }
     if let Some(wishes) = wishes().as_mut() {
+        IS_SET.store(true, Ordering::Relaxed);
         wishes.class = class;
         for thread in threads() {
             if let Some(started) = started(thread) {

@@ -9,6 +9,10 @@ NDW_API(void *, _aligned_malloc, (size_t size, size_t alignment));
 NDW_API(void *, _aligned_realloc, (void *block, size_t size, size_t alignment));
 NDW_API(void, _aligned_free, (void *block));
 NDW_LIBC(size_t, _msize, (void *block), "malloc_usable_size");
+NDW_INLINE size_t _aligned_msize(void *block, size_t alignment, size_t offset)
+{
+    return (void)alignment, (void)offset, _msize(block);
+}
 /* New bytes are 0. */
 NDW_INLINE void *_recalloc(void *block, size_t count, size_t size)
 {

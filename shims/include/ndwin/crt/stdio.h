@@ -170,6 +170,10 @@ NDW_INLINE FILE *_fsopen(const char *file, const char *mode, int share)
 {
     return (void)share, fopen(file, mode);
 }
+NDW_INLINE FILE *_wfsopen(const wchar_t *file, const wchar_t *mode, int share)
+{
+    return (void)share, _wfopen(file, mode);
+}
 NDW_LIBC(int, _fclose_nolock, (FILE *stream), "fclose");
 NDW_LIBC(int, _fflush_nolock, (FILE *stream), "fflush_unlocked");
 NDW_LIBC(int, _fgetc_nolock, (FILE *stream), "fgetc_unlocked");

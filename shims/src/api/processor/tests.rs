@@ -149,6 +149,59 @@ fn priorities_become_nice_values_as_far_as_rights_go() {
 }
 
 #[test]
+fn a_new_thread_has_the_processs_mask_and_a_normal_priority() {
+    crate::alone::run("api::processor::tests::what_a_new_thread_has");
+}
+
+#[test]
+#[ignore = "sets what all later threads have; the test above runs it"]
+fn what_a_new_thread_has() {
+    use crate::processor::affinity::get;
+    extern "C-unwind" fn look(found: *mut std::ffi::c_void) -> u32 {
+        // SAFETY: the place that `created` passes, and waits for.
+        unsafe {
+            found.cast::<(Option<crate::processor::Set>, i32)>().write((get(0).ok(), priority::nice(0)))
+        };
+        0
+    }
+    let created = || {
+        let mut found = (None, 99);
+        let place = (&raw mut found).cast();
+        let mut id = 0;
+        // SAFETY: the routine takes the place, which lives until the thread has ended.
+        let thread =
+            unsafe { crate::api::thread::ndw_CreateThread(null(), 0, Some(look), place, 0, &mut id) };
+        assert_eq!(crate::api::wait::ndw_WaitForSingleObject(thread, u32::MAX), 0);
+        assert_eq!(close_handle(thread), 1);
+        found
+    };
+    let of_the_library = || {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let look = move || sender.send((get(0).ok(), priority::nice(0))).unwrap();
+        crate::io::threads::spawn("new", look).unwrap().join().unwrap();
+        receiver.recv().unwrap()
+    };
+    let (all, begin) = (get(0).unwrap(), priority::nice(0));
+    let one = 1u64 << (*all.first().unwrap() % 64);
+    assert_eq!(created(), (Some(all.clone()), begin), "nothing was set");
+    on_a_thread(|| {
+        assert_ne!(ndw_SetThreadAffinityMask(ME, one), 0);
+        for found in [created(), of_the_library()] {
+            assert_eq!(found, (Some(all.clone()), begin), "the creator's mask is its own");
+        }
+        assert_eq!(ndw_SetThreadPriority(ME, -2), 1);
+        // SAFETY: takes nothing.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        for (_, nice) in [created(), of_the_library()] {
+            // Without a privilege nothing becomes faster than its creator.
+            assert!(nice == 0 || !is_root && nice >= begin, "{nice}");
+        }
+    });
+    assert_eq!(ndw_SetProcessAffinityMask(PROCESS, one), 1);
+    assert_eq!(created().0, Some([*all.first().unwrap()].into()));
+}
+
+#[test]
 fn a_thread_works_in_the_background_and_comes_back() {
     on_a_thread(|| {
         let me = thread_number(ME).unwrap();

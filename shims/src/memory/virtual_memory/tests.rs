@@ -254,3 +254,33 @@ fn bad_arguments() {
         assert_eq!(ndw_VirtualQuery(0, std::ptr::null_mut(), 48), 0);
     }
 }
+
+#[test]
+fn pages_of_a_view_can_be_committed() {
+    use crate::memory::section::{Section, map, unmap};
+    let (section, _) = Section::of_memory(4 * PAGE as u64, PAGE_READWRITE, None).unwrap();
+    let view = map(&std::sync::Arc::new(section), 2, 0, 0, 0).unwrap();
+    let commit = |address, size| ndw_VirtualAlloc(address, size, MEM_COMMIT, PAGE_READWRITE) as usize;
+    assert_eq!((commit(view, 4 * PAGE), commit(view + PAGE + 5, 1)), (view, view + PAGE));
+    // SAFETY: committed for writing, by the view.
+    unsafe { ((view + PAGE) as *mut u8).write(1) };
+    assert_eq!((commit(view + PAGE, 4 * PAGE), last_error()), (0, ERROR_INVALID_ADDRESS));
+    // SAFETY: nobody uses it any more.
+    unsafe { unmap(view) }.unwrap();
+}
+
+#[test]
+fn locked_pages_that_are_decommitted_lose_what_they_held() {
+    let base = ndw_VirtualAlloc(0, 2 * PAGE, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) as usize;
+    // SAFETY: pages of the test's own, which are committed whenever they are used.
+    unsafe {
+        ((base + PAGE) as *mut u8).write(7);
+        if libc::mlock(base as _, 2 * PAGE) != 0 {
+            return crate::alone::skipped("no memory may be locked");
+        }
+        assert_eq!(ndw_VirtualFree(base, 2 * PAGE, MEM_DECOMMIT), 1);
+        assert_eq!(ndw_VirtualAlloc(base, 2 * PAGE, MEM_COMMIT, PAGE_READWRITE) as usize, base);
+        assert_eq!(((base + PAGE) as *const u8).read(), 0);
+        assert_eq!(ndw_VirtualFree(base, 0, MEM_RELEASE), 1);
+    }
+}
