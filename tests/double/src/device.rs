@@ -116,6 +116,13 @@ pub fn report_longest_message(bytes: u32) {
     LONGEST.store(bytes, Ordering::Relaxed);
 }
 
+static FORK_INITS: AtomicU32 = AtomicU32::new(0);
+
+/// How often `ibv_fork_init` was called.
+pub fn fork_inits() -> u32 {
+    FORK_INITS.load(Ordering::Relaxed)
+}
+
 static PATH: AtomicU32 = AtomicU32::new(0);
 
 /// Lets connections go by this port, and the partition of this index, until the end of the test's turn.
@@ -310,6 +317,11 @@ macro_rules! export {
 pub(crate) use export;
 
 export! {
+    fn ibv_fork_init() -> c_int {
+        FORK_INITS.fetch_add(1, Ordering::Relaxed);
+        0
+    }
+
     fn rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context {
         crate::created("rdma_get_devices", || {
             let contexts = contexts();
