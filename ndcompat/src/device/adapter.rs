@@ -55,7 +55,7 @@ impl Adapter {
         let limits = Limits::probe(&context, &pd)?;
         events.add_handler(Arc::downgrade(&removal) as _);
         tracing::info!(target: "ndcompat::device", device = context.name(), address = %local.addr,
-            id = format_args!("{:#018x}", context.node_guid()), "adapter opened");
+            id = format_args!("{:#018x}", limits.info.adapter_id), "adapter opened");
         let (routes, files) = (Routes::default(), Mutex::default());
         Ok(Arc::new(Adapter { context, pd, limits, removal, events, routes, files }))
     }

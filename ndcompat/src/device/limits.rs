@@ -197,7 +197,7 @@ impl Limits {
             info_version: VERSION_2,
             vendor_id: device.vendor_id as u16,
             device_id: device.vendor_part_id as u16,
-            adapter_id: context.node_guid(),
+            adapter_id: context.adapter_id(&Context::all()?),
             max_registration_size: usize::try_from(device.max_mr_size).unwrap_or(usize::MAX).min(1 << 47),
             max_window_size: usize::try_from(device.max_mr_size)
                 .unwrap_or(usize::MAX)

@@ -17,7 +17,7 @@
 use crate::device::adapter::Adapter;
 use crate::diagnosis;
 use crate::status::{Result, Status};
-use crate::verbs::{self, LocalAddress, SockAddr};
+use crate::verbs::{self, Context, LocalAddress, SockAddr};
 use std::sync::Arc;
 
 /// All addresses of all adapters, with port 0 (`IND2Provider::QueryAddressList`). Empty on a machine without RDMA, unless
@@ -56,7 +56,8 @@ pub fn resolve_address(address: SockAddr) -> Result<u64> {
 /// `ND_NO_MEMORY` or `ND_INSUFFICIENT_RESOURCES` if memory or descriptors run out; `STATUS_ACCESS_DENIED` without
 /// permission for the devices.
 pub fn id_of(address: SockAddr) -> Result<Option<u64>> {
-    Ok(find(|own| own.same_ip(address), |_| true)?.map(|local| local.context.node_guid()))
+    let Some(local) = find(|own| own.same_ip(address), |_| true)? else { return Ok(None) };
+    Ok(Some(local.context.adapter_id(&devices()?)))
 }
 
 /// The status for an address that no adapter has. Logs the addresses that adapters have.
@@ -71,7 +72,9 @@ pub fn not_local(address: SockAddr) -> Status {
 /// `ND_INVALID_PARAMETER` if no adapter has the id; `ND_NO_MEMORY` or `ND_INSUFFICIENT_RESOURCES` if memory or descriptors
 /// run out.
 pub fn open_adapter(id: u64) -> Result<Arc<Adapter>> {
-    let local = find(|_| true, |local| local.context.node_guid() == id)?.ok_or(Status::INVALID_PARAMETER)?;
+    let devices = devices()?;
+    let has_id = |local: &LocalAddress| local.context.adapter_id(&devices) == id;
+    let local = find(|_| true, has_id)?.ok_or(Status::INVALID_PARAMETER)?;
     Adapter::open(&local)
 }
 
@@ -128,6 +131,11 @@ pub fn scoped(address: SockAddr) -> SockAddr {
         [only] => verbs::scoped_like(own, only.addr),
         _ => own,
     }
+}
+
+/// All devices.
+fn devices() -> Result<Vec<Arc<Context>>> {
+    Context::all().map_err(Status::of_host)
 }
 
 /// All local addresses of all devices.

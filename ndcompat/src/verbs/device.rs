@@ -250,6 +250,18 @@ impl Context {
         u64::from_be(unsafe { (self.library.ibv_get_device_guid)(self.device()) })
     }
 
+    /// The id of the device's adapter, where there are `all` these devices: the GUID of its node. Virtual functions may have none, or one in
+    /// common, and so may soft-RoCE over VLANs: then a hash of the device's name (FNV-1a), which another process gets, too.
+    pub fn adapter_id(&self, all: &[Arc<Context>]) -> u64 {
+        let guid = self.node_guid();
+        let has_too = |other: &Arc<Context>| !other.is_same_device(self) && other.node_guid() == guid;
+        if guid != 0 && !all.iter().any(has_too) {
+            return guid;
+        }
+        let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.name().bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+    }
+
     /// The wire protocol.
     pub fn transport(&self) -> Transport {
         // SAFETY: the device of a live context is live.

@@ -65,6 +65,7 @@ pub(crate) fn renew() {
     *attributes() = None;
     LONGEST.store(LONGEST_MESSAGE, Ordering::Relaxed);
     set_path(1, 0);
+    share_guid(None);
     queue_pair::limit_inline_room(u32::MAX);
     device.reads.clear();
 }
@@ -114,6 +115,18 @@ static LONGEST: AtomicU32 = AtomicU32::new(LONGEST_MESSAGE);
 /// Lets the port report this length as that of the longest message, until the end of the test's turn.
 pub fn report_longest_message(bytes: u32) {
     LONGEST.store(bytes, Ordering::Relaxed);
+}
+
+static GUID: Mutex<Option<u64>> = Mutex::new(None);
+
+/// The GUID that all devices have instead of their own.
+fn guid() -> Option<u64> {
+    *GUID.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives all devices this GUID, or each its own.
+pub fn share_guid(guid: Option<u64>) {
+    *GUID.lock().unwrap_or_else(PoisonError::into_inner) = guid;
 }
 
 static FORK_INITS: AtomicU32 = AtomicU32::new(0);
@@ -358,7 +371,8 @@ export! {
     fn ibv_get_device_guid(device: *mut ibv_device) -> __be64 {
         // SAFETY: the contexts never go.
         let number = CONTEXTS.iter().position(|own| unsafe { (*own.context).device } == device);
-        (0x0200_00FF_FE00_D0B1_u64 + number.expect("a device of ours") as u64).to_be()
+        let own = 0x0200_00FF_FE00_D0B1_u64 + number.expect("a device of ours") as u64;
+        guid().unwrap_or(own).to_be()
     }
 
     fn ibv_query_device(_context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {

@@ -1,15 +1,17 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
 use double::{
-    fail, flush_nothing, forget_all, fork_inits, limit_inline_room, path_of_newest_queue_pair, pending,
-    raise_async, report_attributes, report_longest_message, set_path, stop_newest_queue_pair, turn,
+    ADDRESS, SECOND_ADDRESS, add_second, fail, flush_nothing, forget_all, fork_inits, limit_inline_room,
+    path_of_newest_queue_pair, pending, raise_async, report_attributes, report_longest_message, set_path,
+    share_guid, stop_newest_queue_pair, turn,
 };
-use ndcompat::Status;
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
+use ndcompat::{SockAddr, Status};
+use std::net::SocketAddr;
 use std::ptr::null_mut;
 use support::address;
-use support::client::{Client, Ov, connect, connected, info, messages_pass, open};
+use support::client::{Client, Ov, connect, connected, info, messages_pass, open, open_at};
 use support::com::{Com, MemoryWindow, create};
 
 #[test]
@@ -271,4 +273,29 @@ fn libibverbs_is_told_once_that_the_program_may_fork() {
     let told = fork_inits();
     drop(open());
     assert!(told > 0 && fork_inits() == told);
+}
+
+/// As with virtual functions of mlx5.
+#[test]
+fn adapters_whose_nodes_have_the_same_guid_have_ids_of_their_own() {
+    let _turn = turn();
+    add_second();
+    let ids = || {
+        [ADDRESS, SECOND_ADDRESS].map(|address| {
+            let address = SockAddr::from(SocketAddr::from((address, 0)));
+            // It is opened by the id of its address.
+            let id = info(&open_at(address)).adapter_id;
+            assert_eq!(ndcompat::provider::resolve_address(address), Ok(id));
+            id
+        })
+    };
+    let own = ids();
+    assert_ne!(own[0], own[1]);
+    for guid in [0, 7] {
+        share_guid(Some(guid));
+        let [first, second] = ids();
+        assert!(first != second && first != guid && second != guid);
+    }
+    share_guid(None);
+    assert_eq!(ids(), own);
 }
