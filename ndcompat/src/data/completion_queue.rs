@@ -103,7 +103,9 @@ impl CompletionQueue {
         }
         let channel = verbs::CompletionChannel::create(adapter.context()).map_err(Status::of_host)?;
         let entries = limits.completion_entries(depth);
-        let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0)?;
+        let (group, mask) = affinity;
+        let processor = (mask != 0).then(|| u32::from(group) * u64::BITS + mask.trailing_zeros());
+        let cq = verbs::CompletionQueue::create(adapter.context(), entries, Some(&channel), 0, processor)?;
         let queue = Arc::new(Queue {
             raw: cq.raw(),
             cq: Arc::new(cq),

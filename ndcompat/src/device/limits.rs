@@ -354,7 +354,7 @@ struct Probed {
 impl Probed {
     /// `fullest` are the limits of the largest queue pair, without inline data.
     fn of(context: &Arc<Context>, pd: &Arc<ProtectionDomain>, fullest: ibv_qp_cap) -> Probed {
-        match verbs::CompletionQueue::create(context, 1, None, 0) {
+        match verbs::CompletionQueue::create(context, 1, None, 0, Some(0)) {
             Ok(cq) => {
                 Probed { cq_resize: probe_resize(&cq), inline: probe_inline(pd, &Arc::new(cq), fullest) }
             }

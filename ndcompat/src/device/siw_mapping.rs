@@ -17,7 +17,7 @@ const CONTROL: usize = 8;
 /// else is created on the device. Returns `None` if that fails.
 pub(crate) fn cover_refused_offset(context: &Arc<Context>) -> Option<CompletionQueue> {
     let page = rustix::param::page_size();
-    let create = |entries| CompletionQueue::create(context, entries, None, 0).ok();
+    let create = |entries| CompletionQueue::create(context, entries, None, 0, Some(0)).ok();
     // Temporary queues fill the offsets before it.
     let _before = sizes(REFUSED / page - 1, page).map(create).collect::<Option<Vec<_>>>()?;
     create((page / ENTRY) as u32)

@@ -26,7 +26,8 @@ unsafe impl Send for CompletionQueue {}
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// Creates a queue for at least `depth` completions whose events go to `channel` and carry `cookie`.
+    /// Creates a queue for at least `depth` completions whose events go to `channel` and carry `cookie`. The device interrupts this
+    /// `processor`, as far as the driver has it so, or else that which is next in turn.
     ///
     /// # Errors
     /// The errno of `ibv_create_cq`; `EINVAL` for more entries than an `int` holds.
@@ -35,13 +36,22 @@ impl CompletionQueue {
         depth: u32,
         channel: Option<&Arc<CompletionChannel>>,
         cookie: usize,
+        processor: Option<u32>,
     ) -> io::Result<CompletionQueue> {
         let depth = c_depth(depth)?;
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.as_ptr());
         // SAFETY: context and channel are live; the cookie is not dereferenced.
-        let raw = unsafe {
-            (context.library().ibv_create_cq)(context.as_ptr(), depth, cookie as *mut _, raw_channel, 0)
+        let create = |vector| unsafe {
+            (context.library().ibv_create_cq)(context.as_ptr(), depth, cookie as *mut _, raw_channel, vector)
         };
+        static TURN: AtomicU32 = AtomicU32::new(0);
+        let processor = processor.unwrap_or_else(|| TURN.fetch_add(1, Ordering::Relaxed));
+        let vector = processor % context.completion_vectors();
+        let mut raw = create(vector as c_int);
+        // Not every driver has all the vectors that it reports.
+        if raw.is_null() && vector > 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
+            raw = create(0);
+        }
         Ok(CompletionQueue {
             raw: errno::created(context, "ibv_create_cq", raw)?,
             context: Arc::clone(context),

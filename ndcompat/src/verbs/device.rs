@@ -272,6 +272,12 @@ impl Context {
         }
     }
 
+    /// How many interrupts there are for completions: one at least.
+    pub fn completion_vectors(&self) -> u32 {
+        // SAFETY: the context is live: it is closed only when its owner, which is borrowed here, is dropped.
+        unsafe { self.raw.as_ref() }.num_comp_vectors.max(1) as u32
+    }
+
     /// The attributes and limits of the device.
     ///
     /// # Errors

@@ -217,6 +217,7 @@ fn new_context(name: &'static CStr, addresses: [IpAddr; 2]) -> Context {
     }
     context.device = Box::into_raw(Box::new(device));
     context.async_fd = signal.0;
+    context.num_comp_vectors = 4;
     context.ops.post_send = Some(queue_pair::post_send);
     context.ops.post_recv = Some(queue_pair::post_recv);
     context.ops.post_srq_recv = Some(queue_pair::post_srq_recv);

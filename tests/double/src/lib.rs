@@ -38,6 +38,7 @@ pub use faults::{
 };
 pub use null::complete_at_once;
 pub use queue_pair::{complete_reads, limit_inline_room, path_of_newest_queue_pair, stop_newest_queue_pair};
+pub use queues::newest_vector;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};

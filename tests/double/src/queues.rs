@@ -6,6 +6,7 @@ use crate::{created, destroyed, faults, posix, verb};
 use libc::{c_int, c_uint, c_void};
 use ndcompat::verbs::bindings::*;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The longest scatter/gather list.
 pub(crate) const MAX_SGE: usize = 16;
@@ -57,6 +58,14 @@ struct Channel {
     channel: ibv_comp_channel,
     signal: Signal,
     events: VecDeque<*mut Cq>,
+}
+
+/// The completion vector of the queue made last.
+static VECTOR: AtomicI32 = AtomicI32::new(0);
+
+/// The completion vector of the queue made last.
+pub fn newest_vector() -> i32 {
+    VECTOR.load(Ordering::Relaxed)
 }
 
 #[repr(C)]
@@ -185,9 +194,10 @@ export! {
     }
 
     fn ibv_create_cq(
-        context: *mut ibv_context, cqe: c_int, cookie: *mut c_void, channel: *mut ibv_comp_channel, _vector: c_int
+        context: *mut ibv_context, cqe: c_int, cookie: *mut c_void, channel: *mut ibv_comp_channel, vector: c_int
     ) -> *mut ibv_cq {
         created("ibv_create_cq", || {
+            VECTOR.store(vector, Ordering::Relaxed);
             let mut cq: ibv_cq = zeroed();
             (cq.context, cq.channel, cq.cq_context, cq.cqe) = (context, channel, cookie, cqe);
             let completions = VecDeque::with_capacity(cqe as usize);

@@ -2,8 +2,8 @@
 
 use double::{
     ADDRESS, SECOND_ADDRESS, add_second, fail, flush_nothing, forget_all, fork_inits, limit_inline_room,
-    path_of_newest_queue_pair, pending, raise_async, report_attributes, report_longest_message, set_path,
-    share_guid, stop_newest_queue_pair, turn,
+    newest_vector, path_of_newest_queue_pair, pending, raise_async, report_attributes,
+    report_longest_message, set_path, share_guid, stop_newest_queue_pair, turn,
 };
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::ptr::null_mut;
 use support::address;
 use support::client::{Client, Ov, connect, connected, info, messages_pass, open, open_at};
-use support::com::{Com, MemoryWindow, create};
+use support::com::{Com, CompletionQueue, MemoryWindow, create};
 
 #[test]
 fn a_device_without_shared_receive_queues_does_not_limit_receives_by_theirs() {
@@ -298,4 +298,24 @@ fn adapters_whose_nodes_have_the_same_guid_have_ids_of_their_own() {
     }
     share_guid(None);
     assert_eq!(ids(), own);
+}
+
+#[test]
+fn queues_interrupt_the_lowest_processor_of_their_affinity_and_others_take_turns() {
+    let _turn = turn();
+    let client = Client::new();
+    let make = |group, mask| {
+        let made: Result<Com<CompletionQueue>, _> =
+            // SAFETY: `create` passes an id and a place for the object; the file is the client's.
+            create(|iid, out| unsafe { client.adapter.create_completion_queue(iid, client.file, 4, group, mask, out) });
+        made.unwrap();
+        newest_vector()
+    };
+    assert_eq!([make(0, 0b1000), make(0, 1 << 6), make(1, 0b110)], [3, 2, 1]);
+    let mut turns = [(); 4].map(|()| make(0, 0));
+    turns.sort_unstable();
+    assert_eq!(turns, [0, 1, 2, 3]);
+    // A driver that has not so many as it reports.
+    fail("ibv_create_cq", libc::EINVAL);
+    assert_eq!(make(0, 0b1000), 0);
 }
