@@ -24,7 +24,7 @@ impl Raw {
         let context = Context::all().expect("descriptors and memory").remove(0);
         let pd = ProtectionDomain::create(&context).expect("a domain");
         let channel = CompletionChannel::create(&context).expect("a channel");
-        let cq = CompletionQueue::create(&context, 2 * DEPTH, Some(&channel), 0);
+        let cq = CompletionQueue::create(&context, 2 * DEPTH, Some(&channel), 0, Some(0));
         let cq = Arc::new(cq.expect("a queue"));
         let cap = ibv_qp_cap {
             max_send_wr: DEPTH,

@@ -211,7 +211,7 @@ fn optional_objects() {
         assert_eq!(window.err().unwrap().raw_os_error(), Some(libc::EOPNOTSUPP));
     }
 
-    let cq = CompletionQueue::create(&local.context, 4, None, 0).unwrap();
+    let cq = CompletionQueue::create(&local.context, 4, None, 0, Some(0)).unwrap();
     match cq.resize(100) {
         Ok(()) => assert!(cq.depth() >= 100),
         Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EOPNOTSUPP)),

@@ -61,7 +61,7 @@ impl Endpoint {
     pub fn new(local: &LocalAddress) -> Endpoint {
         let pd = ProtectionDomain::create(&local.context).unwrap();
         let events = CompletionChannel::create(&local.context).unwrap();
-        let cq = Arc::new(CompletionQueue::create(&local.context, 16, Some(&events), 42).unwrap());
+        let cq = Arc::new(CompletionQueue::create(&local.context, 16, Some(&events), 42, Some(0)).unwrap());
         assert!(cq.depth() >= 16);
         let cap = ibv_qp_cap {
             max_send_wr: 8,
@@ -74,7 +74,7 @@ impl Endpoint {
         let config = QueuePairConfig { pd: Arc::clone(&pd), send_cq, recv_cq, srq: None, cap, cookie: 7 };
         let qp = QueuePair::create(config).unwrap();
         assert!(qp.cap().max_send_wr >= 8);
-        qp.to_init(local.port, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ).unwrap();
+        qp.to_init(local.port, 0, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ).unwrap();
 
         let mut memory = vec![0; 2 * HALF].into_boxed_slice();
         let access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
