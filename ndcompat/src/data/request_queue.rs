@@ -200,8 +200,8 @@ impl RequestQueue {
         let signalled = !silent || self.signals(&mut producer, kind);
         // Everything is stored before posting, as the program's waiting time for the device begins with that.
         slot.context.set(context);
-        if kind == RequestType::Read {
-            slot.bytes.set(bytes);
+        if kind != RequestType::Receive {
+            slot.bytes.set(if kind == RequestType::Read { bytes } else { 0 });
         }
         producer.head = slot.next;
         slot.state.post(State::posted(kind, silent, signalled));

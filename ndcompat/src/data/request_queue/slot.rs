@@ -18,8 +18,8 @@ pub(super) struct Slot {
     /// The queue that the slot belongs to; never changes.
     pub queue: *const RequestQueue,
     pub state: AtomicState,
-    /// Of a receive that has completed, the length of the message in bytes; of a read, that of its list. A completion does not tell how
-    /// much was read: mana's has no length, and that of a read in several pieces is of the last.
+    /// Of a receive that has completed, the length of the message in bytes; of a read, that of its list; else 0. A completion does not tell
+    /// how much was read: mana's has no length, and that of a read in several pieces is of the last.
     pub bytes: Cell<u32>,
 }
 
@@ -70,11 +70,7 @@ impl Slot {
     fn result(&self, kind: RequestType, status: Status, received: u32) -> Completion {
         Completion {
             status,
-            bytes_transferred: match kind {
-                RequestType::Receive => received,
-                RequestType::Read => self.bytes.get(),
-                _ => 0,
-            },
+            bytes_transferred: if kind == RequestType::Receive { received } else { self.bytes.get() },
             queue_pair_context: self.queue().queue_pair_context,
             request_context: self.context.get(),
             request_type: kind,
