@@ -105,6 +105,8 @@ fn a_link_local_address_needs_no_scope() {
     let local = adapter.addresses().unwrap().into_iter().find(is_link_local).expect("one of them is");
     let bare = parse(&local.ip().to_string());
     assert!(local != bare);
+    // The machine may have come up just now.
+    await_route(&local.ip().to_string());
     let (active, passive) = (End::new(&adapter, 1), End::new(&adapter, 2));
     let (listener, at) = listen(&adapter, &passive.file, bare);
     assert_eq!(at, local.with_port(at.port()), "the listener has the scope");
