@@ -88,8 +88,8 @@ fn after_a_native_close() {
     let address = crate::winsock::system::local_address(listener.as_raw_fd()).unwrap();
     let (mut unused, mut room, mut former, mut overlapped) =
         ([0; 8], [0; 8], Overlapped::default(), Overlapped::default());
-    let receives = |request: *mut Overlapped, room: &mut [u8; 8]| {
-        let (socket, mut flags) = (new_socket(), 0);
+    let receives = |socket: Socket, request: *mut Overlapped, room: &mut [u8; 8]| {
+        let mut flags = 0;
         // SAFETY: an address of IPv4.
         let connected = unsafe { libc::connect(socket as RawFd, (&raw const address).cast(), 16) };
         assert_eq!(connected, 0);
@@ -97,18 +97,29 @@ fn after_a_native_close() {
         // SAFETY: the room and the OVERLAPPED stay until the request has completed.
         let begun = unsafe { ndw_WSARecv(socket, &buffer, 1, Out::NULL, flags, request, None) };
         assert_eq!((begun, last_error()), (-1, WSA_IO_PENDING));
-        (socket, listener.accept().unwrap().0)
+        listener.accept().unwrap().0
     };
-    let (first, _peer) = receives(&raw mut former, &mut unused);
+    let first = new_socket();
+    let _peer = receives(first, &raw mut former, &mut unused);
     // SAFETY: this test's own socket.
     assert_eq!(unsafe { libc::close(first as RawFd) }, 0);
-    let (second, mut peer) = receives(&raw mut overlapped, &mut room);
+    // The lowest that is free is taken: others may be by now.
+    let mut lower = Vec::new();
+    let second = loop {
+        match new_socket() {
+            taken if taken < first => lower.push(taken),
+            taken => break taken,
+        }
+    };
     assert_eq!(first, second);
+    let mut peer = receives(second, &raw mut overlapped, &mut room);
     assert_eq!(former.internal.load(Ordering::Acquire) as i32, STATUS_CANCELLED);
     peer.write_all(b"data").unwrap();
     assert_eq!((ended(second, &raw const overlapped), &room[..4]), ((1, 4), &b"data"[..]));
-    // SAFETY: this test's own socket.
-    assert_eq!(unsafe { ndw_closesocket(second) }, 0);
+    for socket in lower.into_iter().chain([second]) {
+        // SAFETY: this test's own socket.
+        assert_eq!(unsafe { ndw_closesocket(socket) }, 0);
+    }
 }
 
 struct Another;
