@@ -52,6 +52,9 @@ NDW_INLINE errno_t _get_daylight(int *hours)
 #ifndef CLK_TCK
 #define CLK_TCK CLOCKS_PER_SEC
 #endif
+#if !defined(__cplusplus) && !defined(__USE_POSIX)
+extern struct tm *localtime_r(const time_t *, struct tm *); /* <time.h> leaves it out for -std=c11 and its kin */
+#endif
 /* The present date as MM/DD/YY, the present time as HH:MM:SS. */
 NDW_INLINE errno_t ndw_present(char *buffer, size_t size, const char *format)
 {
