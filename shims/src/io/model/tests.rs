@@ -6,7 +6,7 @@ use super::dormancy::{Dormancy, TICKING};
 use super::parker::Parker;
 use super::poller::{Poller, Source};
 use super::queue::{NoPacket, Packet, Queue};
-use super::signal::{Outcome, Signal, abandon_mutexes, wait, wait_any};
+use super::signal::{Outcome, Signal, Waiter, abandon_mutexes, wait, wait_any};
 use super::sync::{Arc, AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, EventFd};
 use shuttle::thread;
@@ -435,16 +435,19 @@ fn a_procedure_call_ends_an_alertable_wait_at_a_port_and_takes_no_packet() {
     });
 }
 
+/// Watches the signal, and counts the calls.
+fn counted(signal: &Signal, calls: &Arc<AtomicUsize>) -> Option<Arc<Waiter>> {
+    let calls = calls.clone();
+    signal.watch(move || {
+        calls.fetch_add(1, Ordering::SeqCst);
+    })
+}
+
 #[test]
 fn a_watch_is_called_once_or_taken_back() {
     check(|| {
         let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
-        let watch = {
-            let calls = calls.clone();
-            signal.watch(move || {
-                calls.fetch_add(1, Ordering::SeqCst);
-            })
-        };
+        let watch = counted(&signal, &calls);
         let watch = watch.expect("it is not set yet");
         let setter = {
             let signal = signal.clone();
@@ -461,12 +464,7 @@ fn a_watch_is_called_once_or_taken_back() {
 fn a_watch_is_called_once_though_the_pollers_of_its_signal_change() {
     check(|| {
         let (signal, calls) = (Signal::new(true, false), Arc::new(AtomicUsize::new(0)));
-        let watch = {
-            let calls = calls.clone();
-            signal.watch(move || {
-                calls.fetch_add(1, Ordering::SeqCst);
-            })
-        };
+        let watch = counted(&signal, &calls);
         assert!(watch.is_some());
         let setter = {
             let signal = signal.clone();
@@ -486,12 +484,7 @@ fn who_watches_a_signal_that_is_being_set_is_told_once() {
             let signal = signal.clone();
             spawn(move || signal.set())
         };
-        let watch = {
-            let calls = calls.clone();
-            signal.watch(move || {
-                calls.fetch_add(1, Ordering::SeqCst);
-            })
-        };
+        let watch = counted(&signal, &calls);
         join([setter]);
         assert_eq!(calls.load(Ordering::SeqCst), usize::from(watch.is_some()));
         assert!(!wait_all(&[signal], Deadline::Now));
