@@ -148,7 +148,7 @@ const WORKSHOP: &[Variable] = &[
     variable(
         "NDCOMPAT_LAB",
         "`auto`",
-        "Where `ci/lab` makes devices: on the `host`, in a virtual machine (`vm`), or on the host if it can (`auto`).",
+        "Where `ci/lab` makes devices: on the `host`, in a virtual machine (`vm`), or on the host if it can (`auto`). `ci/test` takes `vm`.",
     ),
     variable(
         "NDCOMPAT_KERNEL",

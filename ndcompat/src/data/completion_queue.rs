@@ -229,6 +229,10 @@ impl CompletionQueue {
         self.queue.file.file()
     }
 
+    pub(crate) fn adapter_file(&self) -> &Arc<AdapterFile> {
+        &self.queue.file
+    }
+
     pub(crate) fn adapter(&self) -> &Arc<Adapter> {
         self.queue.file.adapter()
     }

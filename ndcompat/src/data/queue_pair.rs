@@ -12,13 +12,13 @@ mod receiver;
 
 pub use config::QueuePairConfig;
 use readiness::{Bounds, Readiness};
+pub(crate) use receiver::RETRIES;
 use receiver::{LONG, Receiver};
 
 use crate::data::completion_queue::CompletionQueue;
 use crate::data::request_queue::{QueueOwner, RequestQueue};
 use crate::data::shared_receive_queue::SharedReceiveQueue;
 use crate::device::adapter::Adapter;
-use crate::device::clock::Clock;
 use crate::status::{Result, Status};
 use crate::sync::cache_aligned::CacheAligned;
 use crate::sync::mutex::lock;
@@ -112,9 +112,6 @@ pub(crate) trait Connection: Send + Sync {
 
     /// Waits until no call of the program is changing the connection.
     fn wait_for_calls(&self);
-
-    /// The clock of the connection's file, if there is one.
-    fn clock(&self) -> Option<&Clock>;
 }
 
 /// The limits that posting checks.
@@ -299,6 +296,11 @@ impl Core {
 
     fn connection(&self) -> Option<Arc<dyn Connection>> {
         lock(&self.connection).as_ref()?.upgrade()
+    }
+
+    /// The port of the device that the connection uses.
+    pub(super) fn port(&self) -> u8 {
+        (self.path.load(Ordering::Relaxed) >> 16) as u8
     }
 
     /// Sets the port and the partition of the connection `id` on a queue pair in the INIT state, which has those of an earlier attempt.

@@ -4,8 +4,9 @@
 //! That the receive never comes is for the library to see: the oldest request is a `Send`, and stays so for some ticks of a clock. The
 //! same clock sees whether the device flushes the requests of a queue pair that has failed.
 
-use crate::data::queue_pair::Core;
+use crate::data::queue_pair::{Core, RETRIES};
 use crate::device::clock::{Clock, Ticked};
+use crate::status::Result;
 use crate::verbs::nodes::RefusalCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,21 +17,33 @@ const NONE: u8 = u8::MAX;
 const TICKS: u16 = 3;
 
 impl Core {
-    /// From now on, a `Send` that meets no receive fails in the end. `port` is the device's that the connection uses.
-    pub(crate) fn limit_waiting(self: &Arc<Self>, clock: &Clock, port: u8) {
-        let counter = RefusalCounter::of(&self.adapter().device_name(), port);
-        self.receiver().port.store(port, Ordering::Relaxed); // all released by the clock's lock
-        self.receiver().counter.store(counter.map_or(NONE, |counter| counter.0), Ordering::Relaxed);
-        if !self.receiver().ticking.swap(true, Ordering::AcqRel) {
+    /// The clock that calls the queue pair. It lives as long as the queue pair's completion queue.
+    ///
+    /// # Errors
+    /// Those of the first call, which makes it.
+    pub(crate) fn clock(&self) -> Result<&Clock> {
+        self.initiator_completion_queue.adapter_file().clock()
+    }
+
+    /// From now on, a clock calls the queue pair: a `Send` that meets no receive fails in the end, and so do requests that the device does
+    /// not flush.
+    pub(crate) fn be_called(self: &Arc<Self>) {
+        if let Ok(clock) = self.clock()
+            && !self.receiver().ticking.swap(true, Ordering::AcqRel)
+        {
             clock.add(Arc::downgrade(self) as _);
         }
     }
 
     /// How many messages of the device's port have met no receive, if its driver counts them.
     fn refused_messages(&self) -> Option<u32> {
-        let receiver = self.receiver();
-        let counter = RefusalCounter(receiver.counter.load(Ordering::Relaxed));
-        counter.read(&self.adapter().device_name(), receiver.port.load(Ordering::Relaxed))
+        let (device, port) = (self.adapter().device_name(), self.port());
+        let mut known = self.receiver().counter.load(Ordering::Relaxed);
+        if known == 0 {
+            known = RefusalCounter::of(&device, port).map_or(NONE, |counter| counter.0 + 1);
+            self.receiver().counter.store(known, Ordering::Relaxed);
+        }
+        if known == NONE { None } else { RefusalCounter(known - 1).read(&device, port) }
     }
 
     /// Whether the oldest request has been waiting for a receive for so long that none is to be expected.
@@ -39,21 +52,25 @@ impl Core {
         if !self.initiator_completion_queue.is_waiting_to_send(&self.initiator) {
             receiver.ticks.store(0, Ordering::Relaxed);
             receiver.probed.store(false, Ordering::Relaxed);
-            if let Some(count) = self.refused_messages() {
-                receiver.refused.store(count, Ordering::Relaxed);
-            }
             if self.initiator_completion_queue.is_idle(&self.initiator) {
                 receiver.longest.store(0, Ordering::Relaxed);
+            } else if let Some(count) = self.refused_messages() {
+                receiver.refused.store(count, Ordering::Relaxed);
             }
             return false;
         }
         let ticks = receiver.ticks.load(Ordering::Relaxed).saturating_add(1);
         receiver.ticks.store(ticks, Ordering::Relaxed);
+        // It may also have got lost. Then it is resent, and in the end the device gives it up.
+        let resent = receiver.resent.load(Ordering::Relaxed);
+        let given_up = resent.saturating_mul(u16::from(RETRIES) + 1);
         let is_late = match self.refused_messages() {
-            // Others' messages count, too; but a message that the peer does not even refuse is for the device to give up.
-            Some(count) => receiver.refused.swap(count, Ordering::Relaxed) != count,
-            // It may also be lost, and resent by the device.
-            None => ticks >= TICKS.max(receiver.resending.load(Ordering::Relaxed)),
+            // Others' messages count, too. Where not even those grow any more, nothing may count.
+            Some(count) => {
+                let grows = receiver.refused.swap(count, Ordering::Relaxed) != count;
+                ticks >= if grows { resent } else { TICKS.max(given_up) }
+            }
+            None => ticks >= TICKS.max(given_up),
         };
         // Silent messages may be done: what is on its way may be one behind them.
         is_late && receiver.had_time_for(self.initiator_completion_queue.unreported(&self.initiator))
@@ -66,6 +83,10 @@ impl Ticked for Core {
             let stays = self.awaits_flush();
             self.receiver().ticking.store(stays, Ordering::Release);
             return stays;
+        }
+        // It is about to fail.
+        if !self.is_ready() {
+            return true;
         }
         if self.waits_in_vain() {
             let probed = &self.receiver().probed;

@@ -223,11 +223,6 @@ impl AdapterFile {
         Ok(clock)
     }
 
-    /// The clock, once there is one.
-    pub(crate) fn known_clock(&self) -> Option<&Clock> {
-        self.clock.get().map(|(clock, _)| &**clock)
-    }
-
     /// The rdma_cm channel of the file's connectors and listeners. The first call opens it.
     pub(crate) fn connections(&self) -> Result<&Arc<ConnectionChannel>> {
         if self.connections.get().is_none() {

@@ -3,7 +3,7 @@
 use crate::sync::mutex::lock;
 use crate::sync::timer::Timer;
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use win32::io::{File, Registration, Source};
 
@@ -51,6 +51,15 @@ impl Clock {
     fn start(&self) {
         if let Err(error) = self.timer.start(INTERVAL) {
             tracing::warn!(target: "ndcompat::device", %error, "a clock cannot be set");
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        let expects = !self.objects.get_mut().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if expects && let Some(file) = self.file.upgrade() {
+            file.no_more_events();
         }
     }
 }

@@ -78,6 +78,8 @@ pub(crate) struct Quirks {
     /// A queue pair moved to the error state drops acknowledgements: a message may fail at its sender although its receive
     /// has completed. A queue pair that is destroyed sends them.
     pub cuts_acknowledgements: bool,
+    /// A message that got lost is resent just when that is asked for. Other devices take up to four times as long.
+    pub exact_timeouts: bool,
     /// A request must have at least one SGE, which may be of length 0.
     pub needs_sge: bool,
     /// Messages may be longer than the device reports.
@@ -137,6 +139,7 @@ impl Quirks {
                 "cuts_acknowledgements",
                 "a queue pair that fails is destroyed at once",
             ),
+            (self.exact_timeouts, "exact_timeouts", "a message that got lost is resent in time"),
             (self.needs_sge, "needs_sge", "empty messages have one empty piece"),
             (self.long_messages, "long_messages", "messages may be longer than the device says"),
             (!self.fenced_reads, "no_fenced_reads", "reads do not wait for earlier reads"),
@@ -300,6 +303,7 @@ fn quirks(context: &Context, pd: &Arc<ProtectionDomain>, device: &ibv_device_att
         lossy_flush: siw,
         reads_are_overtaken: siw,
         cuts_acknowledgements: rxe,
+        exact_timeouts: rxe,
         needs_sge: siw,
         long_messages: rxe,
         fenced_reads: !siw,

@@ -48,8 +48,8 @@ impl CompletionQueue {
         let processor = processor.unwrap_or_else(|| TURN.fetch_add(1, Ordering::Relaxed));
         let vector = processor % context.completion_vectors();
         let mut raw = create(vector as c_int);
-        // Not every driver has all the vectors that it reports.
-        if raw.is_null() && vector > 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
+        // Not every driver has all the vectors that it reports, or can have them now. EIO: the device is gone.
+        if raw.is_null() && vector > 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EIO) {
             raw = create(0);
         }
         Ok(CompletionQueue {

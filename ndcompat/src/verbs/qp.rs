@@ -171,6 +171,18 @@ impl QueuePair {
         Ok(())
     }
 
+    /// The state. mana's driver does not tell it, and keeps it in user space.
+    ///
+    /// # Errors
+    /// As [`QueuePair::query`].
+    pub fn state(&self) -> io::Result<ibv_qp_state> {
+        match self.query(IBV_QP_STATE) {
+            // SAFETY: the queue pair is live.
+            Err(error) if is_unknown(&error) => self.live(|| Ok(unsafe { (*self.as_ptr()).state })),
+            asked => Ok(asked?.qp_state),
+        }
+    }
+
     /// The attributes that `mask` (`IBV_QP_*`) names. siw does not report the state.
     ///
     /// # Errors
@@ -192,6 +204,11 @@ impl Drop for QueuePair {
         // SAFETY: not used after this. A failure cannot be reported from here.
         let _ = unsafe { self.destroy() };
     }
+}
+
+/// Whether the driver does not have what it was asked for.
+fn is_unknown(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
 /// Attributes to fill in and pass to [`QueuePair::modify`].

@@ -180,12 +180,12 @@ mod tests {
     fn names_of_any_case() {
         // SAFETY: the process is this test's alone, and the names are terminated.
         unsafe {
-            std::env::set_var("NDCOMPAT_CASE", "old");
-            assert_eq!(ndw__putenv_s(c"ndcompat_Case".as_ptr(), c"new".as_ptr()), 0);
-            assert_eq!(std::env::var("NDCOMPAT_CASE").as_deref(), Ok("new"));
-            assert!(std::env::var("ndcompat_Case").is_err());
-            assert_eq!(ndw__putenv_s(c"Ndcompat_case".as_ptr(), c"".as_ptr()), 0);
-            assert!(std::env::var("NDCOMPAT_CASE").is_err());
+            std::env::set_var("LETTERS_OF_A_NAME", "old");
+            assert_eq!(ndw__putenv_s(c"letters_of_A_name".as_ptr(), c"new".as_ptr()), 0);
+            assert_eq!(std::env::var("LETTERS_OF_A_NAME").as_deref(), Ok("new"));
+            assert!(std::env::var("letters_of_A_name").is_err());
+            assert_eq!(ndw__putenv_s(c"Letters_of_a_name".as_ptr(), c"".as_ptr()), 0);
+            assert!(std::env::var("LETTERS_OF_A_NAME").is_err());
         }
     }
 

@@ -283,7 +283,8 @@ fn a_call_that_fails_is_named_with_its_errno() {
         // SAFETY: `create` passes an id and a place for the object; the file is the test's own.
         let queue = unsafe {
             create::<com::CompletionQueue>(|iid, out| {
-                adapter.create_completion_queue(iid, file, 8, 0, 0, out)
+                // With the first vector, as there is a second try else.
+                adapter.create_completion_queue(iid, file, 8, 0, 1, out)
             })
         };
         assert!(queue.is_err());

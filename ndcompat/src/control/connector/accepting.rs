@@ -54,7 +54,7 @@ impl Connector {
         match accepted {
             Ok(()) => {
                 state.core = Some(core.clone());
-                self.set_ready(&id, core, &terms);
+                self.set_ready(core, &terms);
                 Ok(())
             }
             Err(status) => {

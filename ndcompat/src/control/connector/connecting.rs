@@ -216,7 +216,7 @@ impl Connector {
         } else {
             core.has_receives();
         }
-        self.set_ready(&id, &core, &state.terms);
+        self.set_ready(&core, &state.terms);
         let ended = match peer {
             Peer::There => {
                 self.set_connected(&mut state);

@@ -3,7 +3,7 @@
 use super::{Connector, Offer};
 use crate::control::connection::{State, Terms};
 use crate::control::phase::Phase;
-use crate::data::queue_pair::Core;
+use crate::data::queue_pair::{Core, RETRIES};
 use crate::status::{Result, Status};
 use crate::verbs::bindings::{IBV_QPS_RTR, IBV_QPS_RTS};
 use crate::verbs::{ConnectParam, Id};
@@ -11,13 +11,10 @@ use std::io;
 use std::sync::Arc;
 
 /// `rnr_retry_count`: how often a message is resent while the peer has no receive: 7 is no limit. The library has one of its own
-/// ([`Core::limit_waiting`]).
+/// (`data/receiver_not_ready.rs`).
 const RNR_RETRIES: u8 = 7;
 /// `min_rnr_timer`: the delay between those; code 12 is 0.64 ms.
 const RNR_TIMER: u8 = 12;
-/// `retry_count`: how often a message is resent without an acknowledgement. Not 7, the maximum, which rxe takes for no
-/// limit.
-const RETRIES: u8 = 6;
 
 impl Connector {
     /// Clamps an offer to the adapter's limits.
@@ -49,21 +46,19 @@ impl Connector {
         // The peer may have asked for more; see [`RETRIES`].
         attr.retry_cnt = attr.retry_cnt.min(RETRIES);
         attr.rnr_retry = RNR_RETRIES;
-        core.expect_resending(attr.retry_cnt, attr.timeout);
+        core.expect_resending(attr.timeout);
         core.qp.modify(&attr, mask)?;
         // Created here, where it may fail.
-        self.file.clock()?;
+        core.clock()?;
         Ok(())
     }
 
     /// Lets the program post requests. The clock comes after that: it forgets a queue pair that is not ready.
-    pub(super) fn set_ready(&self, id: &Id, core: &Arc<Core>, terms: &Terms) {
+    pub(super) fn set_ready(&self, core: &Arc<Core>, terms: &Terms) {
         core.set_ready(terms.outbound_reads);
-        // A queue pair that fails needs it, too.
-        let Ok(clock) = self.file.clock() else { return };
         // A shared queue may be empty for as long as its program likes.
         if !self.is_iwarp() && !terms.peer_shares {
-            core.limit_waiting(clock, id.port_num());
+            core.be_called();
         }
     }
 

@@ -4,7 +4,6 @@ use super::Connector;
 use crate::control::connection::{ConnectionEvent, Deferred, State, Terms};
 use crate::control::phase::{Cause, End, Peer, Phase, Step};
 use crate::data::queue_pair::Connection;
-use crate::device::clock::Clock;
 use crate::device::connection_channel::{ConnectionHandler, Cookie};
 use crate::status::Status;
 use crate::verbs::{Event, EventKind};
@@ -223,9 +222,5 @@ impl Connection for Connector {
 
     fn flushed(&self) {
         self.handle(Cause::QueuePairFlushed, None);
-    }
-
-    fn clock(&self) -> Option<&Clock> {
-        self.file.known_clock()
     }
 }

@@ -3,8 +3,7 @@
 use crate::data::queue_pair::Core;
 use crate::device::removal::Removable;
 use crate::verbs::bindings::{
-    IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_SQD,
-    IBV_QPS_SQE, ibv_qp,
+    IBV_PORT_ACTIVE, IBV_QP_AV, IBV_QP_PORT, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_SQD, IBV_QPS_SQE, ibv_qp,
 };
 use crate::verbs::nodes;
 use std::io;
@@ -67,8 +66,7 @@ impl Core {
     /// Whether the device's queue pair has left the state in which it takes requests. iWARP devices put one whose connection has been closed
     /// in others than the error state.
     pub(crate) fn is_stopped(&self) -> bool {
-        let state = self.qp.query(IBV_QP_STATE).map(|attr| attr.qp_state);
-        match state {
+        match self.qp.state() {
             Ok(IBV_QPS_ERR) => true,
             Ok(IBV_QPS_INIT | IBV_QPS_SQD | IBV_QPS_SQE) => self.was_connected(),
             _ => false,
@@ -117,20 +115,16 @@ impl Core {
     /// From now on, the clock sees to it that the device flushes. Requests posted after the peer's close and before it was noticed are
     /// not flushed by every iWARP device.
     fn watch_flush(self: &Arc<Self>) {
+        self.receiver.ticks.store(0, Ordering::Relaxed);
         self.receiver.flushing.store(true, Ordering::Release);
-        if let Some(connection) = self.connection()
-            && let Some(clock) = connection.clock()
-        {
-            self.receiver.ticks.store(0, Ordering::Relaxed);
-            if !self.receiver.ticking.swap(true, Ordering::AcqRel) {
-                clock.add(Arc::downgrade(self) as _);
-            }
+        if self.was_connected() && !self.lossy.load(Ordering::Acquire) {
+            self.be_called();
         }
     }
 
-    /// Whether the initiator queue at least is flushed.
+    /// Whether the device has been told to flush the initiator queue at least.
     pub(crate) fn is_flushing(&self) -> bool {
-        self.receiver.flushing.load(Ordering::Acquire) || self.readiness.has_failed()
+        self.receiver.flushing.load(Ordering::Acquire)
     }
 
     /// Called at each tick on a queue pair that flushes. Returns whether the device still has requests to report: these are given up after

@@ -1,10 +1,12 @@
 //! Posting a request whose slot is filled, and what becomes of the slot if the device refuses it.
 
-use super::Producer;
+use super::{Producer, QueueOwner};
 use crate::status::Status;
 use crate::sync::lock::Held;
+use crate::types::RequestType;
 use crate::verbs;
-use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The slot of a request about to be posted. Holds the producer lock.
 pub(crate) struct Reservation<'a>(pub(super) Held<'a, Producer>);
@@ -32,15 +34,16 @@ impl Reservation<'_> {
         let last = producer.last();
         // SAFETY: a slot of the queue, which lives while its lock is held.
         let slot = unsafe { &*last };
+        let (queue, kind) = (slot.queue(), slot.state.load().kind());
+        // Receives may have to stay outstanding, as if the device had flushed this request.
+        let defers = queue.defers_flushed.load(Ordering::Relaxed) && kind != RequestType::Receive;
+        let tell = |owner: Arc<dyn QueueOwner>| if defers { owner.flushed() } else { owner.broken() };
         if result == verbs::UNANNOUNCED {
             drop(producer);
             // This may be the only sign that the connection is gone. The request is flushed with the others.
-            if let Some(owner) = slot.queue().owner.upgrade() {
-                owner.broken();
-            }
+            queue.owner.upgrade().into_iter().for_each(tell);
             return Status::SUCCESS;
         }
-        let kind = slot.state.load().kind();
         slot.state.take_back();
         producer.head = last;
         // The refused request may have been the signalled one: signal the next.
@@ -50,12 +53,11 @@ impl Reservation<'_> {
             // What drivers say of a connection that is gone, before there is another sign of it (cxgb4 and mana: EINVAL, erdma: EIO).
             // The request is flushed with those that are posted later.
             libc::EINVAL | libc::EIO | libc::ENOTCONN => {
-                let queue = slot.queue();
                 if let Some(owner) = queue.owner.upgrade().filter(|owner| owner.is_stopped()) {
                     queue.flush_from_now_on(&mut producer);
                     producer.accept_flushed(slot.context.get(), kind);
                     drop(producer);
-                    owner.broken();
+                    tell(owner);
                     return Status::SUCCESS;
                 }
             }

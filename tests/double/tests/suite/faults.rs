@@ -28,8 +28,9 @@ fn create_all(client: &Client, shared: &Com<SharedReceiveQueue>) -> Vec<(&'stati
     let mut handle = RawHandle::NULL;
     // SAFETY: `create` passes an id and a place for the object; the queues live, and the handle goes into a local.
     unsafe {
+        // With the first interrupt, as there is a second try else.
         let queues =
-            create::<CompletionQueue>(|iid, out| adapter.create_completion_queue(iid, file, 4, 0, 0, out));
+            create::<CompletionQueue>(|iid, out| adapter.create_completion_queue(iid, file, 4, 0, 1, out));
         let regions = create::<MemoryRegion>(|iid, out| adapter.create_memory_region(iid, file, out));
         let windows = create::<MemoryWindow>(|iid, out| adapter.create_memory_window(iid, out));
         let shared_queues = create::<SharedReceiveQueue>(|iid, out| {
