@@ -331,7 +331,7 @@ impl Core {
         }
         sge = scatter_gather::without_empty(sge, &mut filled);
         if sge.is_empty() {
-            sge = limits.empty_list;
+            sge = self.empty_list();
         }
         let request = WorkRequest { sge, ..request };
         let split = kind == RequestType::Read && sge.len() as u32 > limits.device_read_sge;
@@ -352,7 +352,7 @@ impl Core {
         first: impl Fn(),
     ) -> Result<()> {
         self.check_connected()?;
-        let (sge, silent) = (self.limits.empty_list, flags.contains(RequestFlags::SILENT_SUCCESS));
+        let (sge, silent) = (self.empty_list(), flags.contains(RequestFlags::SILENT_SUCCESS));
         let flags = flags & RequestFlags::READ_FENCE;
         let request = WorkRequest { kind, sge, flags, remote: Remote::default() };
         self.post_initiator(kind, context, silent, 0, |ticket| {
@@ -367,7 +367,7 @@ impl Core {
         scatter_gather::check(sge, self.limits.max_receive_sge, self.limits.max_transfer)?;
         let mut filled = Filled::default();
         let sge = scatter_gather::without_empty(sge, &mut filled);
-        let sge = if sge.is_empty() { self.limits.empty_list } else { sge };
+        let sge = if sge.is_empty() { self.empty_list() } else { sge };
         self.post(queue, RequestType::Receive, context, false, 0, |ticket| post_receive(self, sge, ticket))
     }
 

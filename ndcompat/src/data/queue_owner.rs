@@ -15,7 +15,7 @@ impl Core {
     /// # Errors
     /// The driver's errno; `ENOMEM` also for a queue pair that is about to be destroyed.
     pub(crate) fn post_nothing(&self, wr_id: u64) -> Result<(), i32> {
-        let (sge, remote) = (self.limits.empty_list, Remote::default());
+        let (sge, remote) = (self.empty_list(), Remote::default());
         let nothing = WorkRequest { kind: RequestType::Write, sge, flags: RequestFlags::empty(), remote };
         // Another thread may be about to destroy the queue pair.
         let posted = self.qp.if_live(|| nothing.post(self, Ticket { wr_id, signalled: true }));

@@ -122,8 +122,6 @@ pub(crate) struct PostLimits {
     pub device_read_sge: u32,
     pub max_inline: u32,
     pub max_transfer: u64,
-    /// The SGE list to post for a request without data.
-    pub empty_list: &'static [Sge],
     /// The flags of a read that are not ignored. Programs leave `INLINE` set, and not every device can fence reads.
     pub read_flags: RequestFlags,
 }
@@ -209,7 +207,6 @@ impl QueuePair {
             device_read_sge: limits.quirks.read_sge,
             max_inline,
             max_transfer: info.max_transfer_length.into(),
-            empty_list: limits.quirks.empty_list(),
             read_flags,
         };
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
@@ -277,6 +274,11 @@ impl Drop for QueuePair {
 impl Core {
     pub(crate) fn adapter(&self) -> &Arc<Adapter> {
         &self.adapter
+    }
+
+    /// The SGE list to post for a request without data.
+    pub(crate) fn empty_list(&self) -> &'static [Sge] {
+        self.adapter.limits().quirks.empty_list()
     }
 
     /// Links the queue pair to its connection. Fails if it has another.

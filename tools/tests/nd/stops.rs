@@ -5,6 +5,10 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// The time limit of what must come.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Starts `nd`, to be interrupted, even if SIGINT is ignored here, as shells have it in the background.
 fn begin(arguments: &[&str]) -> Child {
@@ -33,11 +37,17 @@ fn await_handler(child: &mut Child) {
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("it runs");
         u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
     };
-    let begin = std::time::Instant::now();
-    while !handles() {
-        if begin.elapsed() > std::time::Duration::from_secs(60) {
+    await_of(child, handles);
+}
+
+/// Waits for something of a child that runs.
+fn await_of(child: &mut Child, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended");
+        if begin.elapsed() > LIMIT {
             child.kill().unwrap();
-            panic!("it has no handler");
+            panic!("not within {LIMIT:?}");
         }
         std::thread::yield_now();
     }
@@ -70,28 +80,26 @@ pub fn begin_endless_copy(folder: &std::path::Path, server: &Server, arguments: 
     // It has no blocks, so that it may be long.
     std::fs::File::create(&from).unwrap().set_len(64 << 30).unwrap();
     let copy = ["copy", from.to_str().unwrap(), "127.0.0.1:file", "--port", server.port(), "--piece", "64K"];
-    let sender = begin(&[&copy, arguments].concat());
+    let mut sender = begin(&[&copy, arguments].concat());
     // In a file that has no name yet or a temporary one.
     let descriptors = format!("/proc/{}/fd", server.0.id());
     let is_there = |entry: std::fs::DirEntry| {
         let file = std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(folder.join("to")));
         file && std::fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.len() > 0)
     };
-    while !std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there) {
-        std::thread::yield_now();
-    }
+    await_of(&mut sender, || std::fs::read_dir(&descriptors).unwrap().flatten().any(is_there));
     sender
 }
 
-/// How a child ends, which has a minute for it.
+/// How a child ends.
 fn end_of(mut child: Child) -> std::process::Output {
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begin.elapsed() > std::time::Duration::from_secs(60) {
+        if begin.elapsed() > LIMIT {
             child.kill().unwrap();
             panic!("it does not end: {:?}", child.wait_with_output());
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     child.wait_with_output().unwrap()
 }
@@ -103,7 +111,7 @@ fn a_measurement_ends_when_its_peer_has_stopped() {
         for bandwidth in [false, true] {
             let server = Server::start(&[]);
             let mut perf =
-                vec!["perf", &server.1, "-d", "3600", "-o", operation, "-w", wait, "--timeout", "0.5"];
+                vec!["perf", &server.1, "-d", "3600", "-o", operation, "-w", wait, "--timeout", "2"];
             perf.extend(bandwidth.then_some("-b"));
             let mut perf = begin(&perf);
             await_handler(&mut perf);
@@ -111,7 +119,7 @@ fn a_measurement_ends_when_its_peer_has_stopped() {
             let output = end_of(perf);
             let said = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(1), "{said}");
-            assert!(said.contains("the peer has been silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+            assert!(said.contains("the peer has been silent for 2 seconds: ND_IO_TIMEOUT"), "{said}");
         }
     }
 }
@@ -122,12 +130,12 @@ fn a_copy_ends_when_its_receiver_has_stopped() {
     let to = folder.path().join("to");
     std::fs::create_dir(&to).unwrap();
     let server = Server::start(&["--receive", to.to_str().unwrap()]);
-    let copy = begin_endless_copy(folder.path(), &server, &["--timeout", "0.5"]);
+    let copy = begin_endless_copy(folder.path(), &server, &["--timeout", "2"]);
     signal(&server.0, libc::SIGSTOP);
     let output = end_of(copy);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("silent for 0.5 seconds: ND_IO_TIMEOUT"), "{said}");
+    assert!(said.contains("silent for 2 seconds: ND_IO_TIMEOUT"), "{said}");
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn a_server_ends_the_connections_of_peers_that_have_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("to");
     std::fs::create_dir(&to).unwrap();
-    let mut server = Server::start(&["--idle", "0.5", "--receive", to.to_str().unwrap()]);
+    let mut server = Server::start(&["--idle", "2", "--receive", to.to_str().unwrap()]);
     let address = server.1.clone();
     let ping = ["ping", &address, "-c", "1000000000", "-i", "0"];
     let memory = ["perf", &address, "-o", "write", "-d", "5"];
@@ -154,7 +162,7 @@ fn a_server_ends_the_connections_of_peers_that_have_stopped() {
         stopped.wait().unwrap();
     }
     // A peer says how long it may be silent: this one does, for longer than the server would let it.
-    nd(&["ping", &server.1, "-c", "2", "-i", "1"]).assert().success();
+    nd(&["ping", &server.1, "-c", "2", "-i", "3"]).assert().success();
 }
 
 #[test]
