@@ -69,4 +69,15 @@ static inline bool ended(SOCKET socket, OVERLAPPED& overlapped, DWORD expected, 
     return WSAGetOverlappedResult(socket, &overlapped, &bytes, wait, &flags) && bytes == expected;
 }
 
+// A function of Microsoft's extensions.
+template <typename Function> static Function extension(SOCKET socket, GUID id)
+{
+    Function function = nullptr;
+    DWORD bytes = 0;
+    CHECK(WSAIoctl(socket, SIO_GET_EXTENSION_FUNCTION_POINTER, &id, sizeof id, &function, sizeof function, &bytes,
+                   nullptr, nullptr) == 0);
+    CHECK(bytes == sizeof function && function != nullptr);
+    return function;
+}
+
 #endif
