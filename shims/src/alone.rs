@@ -2,6 +2,7 @@
 
 use std::io::{Write, stderr};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SKIPPED: &str = "skipped: ";
 
@@ -27,5 +28,32 @@ pub(crate) fn child(work: impl FnOnce() -> i32) -> libc::pid_t {
         // SAFETY: takes no pointer, runs no handler.
         0 => unsafe { libc::_exit(work()) },
         child => child,
+    }
+}
+
+/// Forks many times, each time while another thread does `meanwhile`. The children do `work`, which must return 0.
+pub(crate) fn children_beside(meanwhile: impl Fn() + Sync, work: impl Fn() -> i32) {
+    for _ in 0..100 {
+        let begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Not for ever: it could take a lock again and again before who forks has it.
+            scope.spawn(|| {
+                (0..50).for_each(|_| {
+                    meanwhile();
+                    begun.store(true, Ordering::Relaxed);
+                });
+            });
+            while !begun.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let child = child(|| {
+                // SAFETY: ends the child if it hangs.
+                unsafe { libc::alarm(60) };
+                work()
+            });
+            let mut status = 0;
+            // SAFETY: room for the status.
+            assert_eq!((unsafe { libc::waitpid(child, &mut status, 0) }, status), (child, 0));
+        });
     }
 }

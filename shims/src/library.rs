@@ -115,7 +115,8 @@ fn places(name: &str) -> Vec<String> {
 
 /// Finds a module and opens it once more.
 fn find(name: &str, flags: c_int) -> Option<Module> {
-    if is_system_module(name) || runtime_path().as_deref() == Some(name) {
+    let is_system = is_system_module(name);
+    if is_system && !name.contains(['/', '\\']) || runtime_path().as_deref() == Some(name) {
         return open_runtime(flags);
     }
     if flags & libc::RTLD_NOLOAD != 0 && is_program(name) {
@@ -128,6 +129,8 @@ fn find(name: &str, flags: c_int) -> Option<Module> {
         .find_map(|name| open(Some(name), loaded))
         .or_else(|| open(Some(&loaded_as(name, &loaded_paths())?), loaded))
         .or_else(|| places(name).iter().find_map(|name| open(Some(name), flags)))
+        // The program may have a library of its own with such a name; Windows' folders are not there.
+        .or_else(|| is_system.then(|| open_runtime(flags)).flatten())
 }
 
 /// The path of the first of these modules that a name without a folder means: base names are compared without case, in the

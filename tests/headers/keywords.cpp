@@ -106,6 +106,10 @@ static void bits()
 #endif
 }
 
+// A breakpoint in a constant expression that does not come to it.
+constexpr int positive(int number) { return number > 0 ? number : (__debugbreak(), 0); }
+static_assert(positive(3) == 3, "");
+
 int main()
 {
     if (thread_local_one + thread_local_two != 3)

@@ -51,7 +51,7 @@ int main()
     CHECK(log.lines == 2 && log.sprintf("", 1) == 5 && lib::printf("", 1, 2) == 2 && lib::fprintf(stdout, "") == 9);
 
     // Microsoft's meaning, by every name that these functions have.
-    char buffer[64];
+    char buffer[64] = "";
     const Parts parts = {3};
     CHECK(text(0x500000001ll) == "21474836481|1");
     CHECK(std::snprintf(buffer, sizeof buffer, "%I64d %S %hs", 1ll, L"w", "n") == 5 && !strcmp(buffer, "1 w n"));

@@ -112,10 +112,17 @@
 /* A breakpoint, behind which the program can go on. */
 #if defined(__clang__)
 #define __debugbreak()            __builtin_debugtrap()
-#elif defined(__x86_64__)
-#define __debugbreak()            (__extension__({ __asm__ __volatile__("int3"); }))
-#elif defined(__aarch64__)
-#define __debugbreak()            (__extension__({ __asm__ __volatile__("brk #0xf000"); }))
+#elif defined(__x86_64__) || defined(__aarch64__)
+/* A function, as a constexpr one may call it. No `static` one, which C's inline functions may not call. */
+extern __inline__ __attribute__((gnu_inline, always_inline)) void ndw_break(void)
+{
+#ifdef __x86_64__
+    __asm__ __volatile__("int3");
+#else
+    __asm__ __volatile__("brk #0xf000");
+#endif
+}
+#define __debugbreak()            ndw_break()
 #else
 #define __debugbreak()            __builtin_trap()
 #endif

@@ -6,7 +6,8 @@
  * In C++ printf, fprintf, sprintf and snprintf are overloads of the C library's, which any call with more than the format
  * prefers: so members and functions of other namespaces have these names, too. An assembler label, as for sockets, will not do:
  * the compiler would warn of formats, and compute lengths, by the C library's rules, in which %I64d is 64 characters wide; and
- * with _FORTIFY_SOURCE these functions are inline already.
+ * with _FORTIFY_SOURCE these functions are inline already. A using-declaration outside of `std` (`using std::sprintf;` in a
+ * namespace of the program's) brings the overloads that there are by then: one in front of this header has the C library's alone.
  *
  * The others, and all in C, are redirected by function-like macros. Those apply to calls only: `std::vprintf(...)` works, and
  * `&vprintf`, format(printf, ...) attributes and using-declarations are not affected. The standard headers are included

@@ -9,10 +9,10 @@ use crate::error::{set_errno, set_last_error};
 use crate::files::disk::DiskFile;
 use crate::files::search::{Found, Search};
 use crate::files::{ATTRIBUTE_NORMAL, attributes};
+use crate::io::threads::ForkLock;
 use crate::object::{Object, RawHandle, callbacks, handle};
 use crate::text::{Unit, narrow_and_wide};
 use libc::c_int;
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Weak};
@@ -24,7 +24,9 @@ fn refused<R>(errno: c_int, result: R) -> R {
 }
 
 /// The handles of descriptors, each with the file that it was given for: the handle's number may be another object's by now.
-static HANDLES: Mutex<BTreeMap<c_int, (RawHandle, Weak<DiskFile>)>> = Mutex::new(BTreeMap::new());
+/// A forked child has the descriptors, but not the handles, whose locks are the parent's.
+static HANDLES: ForkLock<BTreeMap<c_int, (RawHandle, Weak<DiskFile>)>> =
+    ForkLock::new(BTreeMap::new(), std::mem::take);
 
 /// The file of a handle that was given for a descriptor, if it is open still.
 fn given((handle, file): &(RawHandle, Weak<DiskFile>)) -> Option<Arc<DiskFile>> {
@@ -54,10 +56,12 @@ pub extern "C" fn ndw__get_osfhandle(fd: c_int) -> RawHandle {
             };
         }
         let Some(file) = DiskFile::borrowed(fd) else { return refused(libc::EBADF, RawHandle::INVALID) };
+        // Dropped after the lock, should it be the last reference.
+        let known;
         let mut handles = HANDLES.lock();
-        let valid = |known: &&(RawHandle, Weak<DiskFile>)| given(known).is_some_and(|file| !file.is_stale());
-        if let Some((known, _)) = handles.get(&fd).filter(valid) {
-            return *known;
+        known = handles.get(&fd).and_then(|known| Some((known.0, given(known)?)));
+        if let Some((handle, _)) = known.as_ref().filter(|(_, file)| !file.is_stale()) {
+            return *handle;
         }
         let file = Arc::new(file);
         let Ok(handle) = crate::object::open(Object::Disk(file.clone())) else {
@@ -317,5 +321,23 @@ mod tests {
         assert_eq!(ndw_LockFile(ndw__get_osfhandle(other), 0, 0, 1, 0), 1);
         assert_eq!(ndw__close(other), 0);
         assert_eq!(ndw__close(-1), -1);
+    }
+
+    #[test]
+    fn a_forked_child_closes_descriptors_whatever_another_thread_does() {
+        crate::alone::run("api::c_files::tests::a_childs_descriptor");
+    }
+
+    #[test]
+    #[ignore = "it forks; the test above runs it"]
+    fn a_childs_descriptor() {
+        let folder = Folder::new();
+        let fd = open(&folder.name("a"), libc::O_RDWR);
+        let handle = ndw__get_osfhandle(fd);
+        assert_eq!(ndw_LockFile(handle, 0, 0, 1, 0), 1);
+        crate::alone::children_beside(|| assert_eq!(ndw__get_osfhandle(fd), handle), || ndw__close(fd));
+        let other = ndw__get_osfhandle(open(&folder.name("a"), libc::O_RDWR));
+        assert_eq!(ndw_LockFile(other, 0, 0, 1, 0), 0, "the lock is the parent's");
+        assert_eq!(ndw__close(fd), 0);
     }
 }

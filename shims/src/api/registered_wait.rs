@@ -3,6 +3,7 @@
 use super::handle;
 use crate::boundary::guard_bool;
 use crate::error::*;
+use crate::files::disk::DiskFile;
 use crate::io::pool;
 use crate::io::signal::Signal;
 use crate::object::callbacks::{self, Callbacks, Completion};
@@ -10,8 +11,8 @@ use crate::object::watch::Watch;
 use crate::object::{Object, RawHandle};
 use std::ffi::c_void;
 use std::ptr::with_exposed_provenance_mut;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// `WAITORTIMERCALLBACK`: the second argument is TRUE after a time-out.
@@ -22,6 +23,8 @@ pub(super) const WT_EXECUTEONLYONCE: u32 = 8;
 
 struct RegisteredWait {
     signal: Arc<Signal>,
+    /// The file that is waited for, whose signal says what is there when it is asked for.
+    file: Option<Weak<DiskFile>>,
     timeout: Option<Duration>,
     watch: Arc<Watch>,
     callbacks: Arc<Callbacks>,
@@ -30,6 +33,10 @@ struct RegisteredWait {
 
 impl RegisteredWait {
     fn wait(&self) {
+        if let Some(file) = &self.file {
+            let Some(file) = file.upgrade() else { return };
+            file.signal();
+        }
         let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.watch.set(&self.signal, until);
         // UnregisterWait may have been called before the wait was stored.
@@ -60,9 +67,10 @@ pub unsafe extern "C" fn ndw_RegisterWaitForSingleObject(
             return Err(ERROR_NOT_SUPPORTED);
         }
         let signal = object.signal().ok_or(ERROR_INVALID_HANDLE)?;
+        let file = if let Object::Disk(file) = &object { Some(Arc::downgrade(file)) } else { None };
         callbacks::start_timed_threads()?;
         let context = context.expose_provenance();
-        let registered = Arc::new_cyclic(|registered: &std::sync::Weak<RegisteredWait>| {
+        let registered = Arc::new_cyclic(|registered: &Weak<RegisteredWait>| {
             let registered = registered.clone();
             let call = move |timed_out: bool| {
                 let Some(registered) = registered.upgrade() else { return };
@@ -77,6 +85,7 @@ pub unsafe extern "C" fn ndw_RegisterWaitForSingleObject(
             };
             RegisteredWait {
                 signal,
+                file,
                 timeout: (millis != u32::MAX).then(|| Duration::from_millis(millis.into())),
                 watch: Watch::new(call),
                 callbacks: Arc::default(),

@@ -86,7 +86,7 @@ impl DiskFile {
             directory: kind.is_dir(),
             overlaps: false,
             port_side: OnceLock::new(),
-            signal: Signal::new(true, true),
+            signal: Signal::new(false, true),
             input: OnceLock::new(),
             goes: AtomicBool::new(false),
             locks: RangeLocks::default(),

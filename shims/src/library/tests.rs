@@ -174,6 +174,28 @@ fn system_modules_are_this_runtime() {
     assert_eq!(unsafe { ndw_FreeLibrary(module) }, 1);
 }
 
+/// In a process of its own: the copy has the name of another library, by which the loader would take it for that.
+#[test]
+fn a_path_means_the_programs_own_library_before_windows() {
+    crate::alone::run("library::tests::a_library_named_as_one_of_windows");
+}
+
+#[test]
+#[ignore = "the test above runs it"]
+fn a_library_named_as_one_of_windows() {
+    let original = Library::load("libresolv.so.2").unwrap();
+    let any = loaded_paths().into_iter().find(|path| path.contains("/libresolv.")).unwrap();
+    let file = std::env::temp_dir().join(format!("ndcompat-own-{}", std::process::id())).join("bcrypt.dll");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::copy(any, &file).unwrap();
+    let own = Library::load(file.to_str().unwrap()).unwrap();
+    let [ours, of_windows] =
+        ["bcrypt.dll", "C:\\Windows\\System32\\bcrypt.dll"].map(|name| Library::load(name).unwrap());
+    assert!(own.0 != original.0 && own.0 != ours.0 && own.function(c"__b64_ntop").is_some());
+    assert_eq!(of_windows.0, ours.0);
+    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+}
+
 #[test]
 fn file_names() {
     let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();

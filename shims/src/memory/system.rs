@@ -128,6 +128,7 @@ pub extern "C" fn ndw_GlobalMemoryStatusEx(status: InOut<'_, MemoryStatus>) -> i
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::processor::ndw_GetActiveProcessorCount;
 
     #[test]
     fn system_info_of_this_machine() {
@@ -136,6 +137,9 @@ mod tests {
         assert_eq!(info.page_size as usize, page_size());
         assert_eq!(info.allocation_granularity, 65536);
         assert_eq!(info.active_processor_mask.count_ones(), info.number_of_processors);
+        // The thread may have moved to another group since.
+        let counts = |group| ndw_GetActiveProcessorCount(group) == info.number_of_processors;
+        assert!((0..topology().groups()).any(counts));
     }
 
     #[test]

@@ -213,11 +213,12 @@ fn enter(launch: *mut Launch) -> (Start, *mut c_void) {
     let launch = unsafe { Box::from_raw(launch) };
     // Who creates a thread in a library that is being loaded holds the dynamic loader's lock, and goes on when this thread is known.
     // Until then no thread-local may be touched: the first use of one, or its destructor's registration, takes that lock.
+    // What the thread begins with comes first: afterwards its creator may give it something else.
+    crate::processor::priority::begin_thread();
     launch.thread.take_number(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     launch.ready.store(1, Ordering::Release);
     futex_wake(&launch.ready);
     let thread = own(|| launch.thread.clone());
-    crate::processor::priority::begin_thread();
     wait_any(std::slice::from_ref(&thread.resumed), Deadline::Never);
     // Calls that were queued before it ran.
     Apcs::current().run();

@@ -114,7 +114,7 @@ pub fn set_level(thread: u32, level: i32) -> Result<(), u32> {
 }
 
 /// The calling thread begins: it has the process's mask and the normal level of its class, not what its creator has. Where no thread
-/// was given any, that is the same, and nothing is done.
+/// was given any, that is the same, and nothing is done. It touches no thread-local.
 pub fn begin_thread() {
     super::affinity::begin_thread();
     if !IS_SET.load(Ordering::Relaxed) {

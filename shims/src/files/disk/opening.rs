@@ -196,9 +196,13 @@ impl DiskFile {
             // No access to the contents: O_PATH, which needs no permission on the file.
             custom |= libc::O_PATH;
         }
+        if appends {
+            // Not by `OpenOptions::append`, which does not go with truncating.
+            custom |= libc::O_APPEND;
+        }
         let mut options = OpenOptions::new();
         // Truncating needs write access on Linux, whatever access was asked for.
-        options.read(reads || !changes).write(changes && !appends).append(appends).custom_flags(custom);
+        options.read(reads || !changes).write(changes).custom_flags(custom);
         options.mode(if wanted.flags & ATTRIBUTE_READONLY != 0 { 0o444 } else { 0o666 });
         match (creates && !existed, exactly) {
             // Without an access, an `OPEN_ALWAYS` of what is not there creates it all the same.
@@ -251,6 +255,24 @@ mod tests {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let wanted = Wanted { access: GENERIC_WRITE, disposition: OPEN_ALWAYS, flags: 0 };
         assert!(DiskFile::open(&link, wanted).is_ok_and(|(_, existed)| !existed) && target.is_file());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_appended_to_may_be_made_anew() {
+        let folder = std::env::temp_dir().join(format!("ndcompat-append-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let [file, link, target] = ["file", "link", "target"].map(|name| folder.join(name));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let wanted = Wanted { access: FILE_APPEND_DATA, disposition: CREATE_ALWAYS, flags: 0 };
+        for path in [&file, &link] {
+            for was_there in [false, true] {
+                let (file, existed) = DiskFile::open(path, wanted).unwrap();
+                assert_eq!((existed, file.write(b"one", Some(0))), (was_there, Ok(3)));
+                assert_eq!(file.write(b"two", Some(0)), Ok(3));
+                assert_eq!(std::fs::read(path).unwrap(), b"onetwo");
+            }
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 
