@@ -54,7 +54,7 @@ fn fork_and_run_callbacks() {
     let (child, mut status) = (unsafe { libc::fork() }, 0);
     if child == 0 {
         // SAFETY: ends the child if it hangs.
-        unsafe { libc::alarm(20) };
+        unsafe { libc::alarm(60) };
         callbacks_run();
         // SAFETY: leaves without unwinding into the test harness.
         unsafe { libc::_exit(0) };

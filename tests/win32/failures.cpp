@@ -334,7 +334,7 @@ static int entries(const char* folder)
 // Descriptors and threads, once they are no more than so many, or after a while.
 static void count(int descriptors, int threads, int now[2])
 {
-    for (int tries = 0; tries < 5000; tries++) {
+    for (int tries = 0; tries < 60000; tries++) {
         now[0] = entries("/proc/self/fd");
         now[1] = entries("/proc/self/task");
         if (now[0] <= descriptors && now[1] <= threads)

@@ -27,7 +27,7 @@ struct Packet {
     OVERLAPPED* overlapped;
 };
 
-static inline Packet next(HANDLE port, DWORD wait = 10000)
+static inline Packet next(HANDLE port, DWORD wait = 60000)
 {
     Packet packet = {};
     packet.succeeded = GetQueuedCompletionStatus(port, &packet.bytes, &packet.key, &packet.overlapped, wait);

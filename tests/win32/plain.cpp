@@ -109,8 +109,13 @@ static void extras()
     CHECK(_sopen_s(&file, "/no/such/file", _O_RDONLY, _SH_DENYNO, 0) == ENOENT && file == -1 && _sopen_s(nullptr, path, 0, 0, 0) == EINVAL && _sopen_s(&file, nullptr, 0, 0, 0) == EINVAL);
     CHECK(_access_s(path, 4) == 0 && _access_s("/no/such/file", 0) == ENOENT && _access_s(nullptr, 0) == EINVAL);
     mbstowcs_s(nullptr, wide, 80, path, _TRUNCATE);
-    const wchar_t other[] = L"/tmp/ndcompat-plain-\u00FC";
-    CHECK(_waccess(wide, 0) == 0 && _wstat(wide, &found) == 0 && found.st_size == 10 && _wrename(wide, other) == 0 && access("/tmp/ndcompat-plain-\xC3\xBC", 0) == 0);
+    // Other programs of this name may run.
+    wchar_t other[80], folder[80];
+    char narrow[80];
+    swprintf_s(other, 80, L"/tmp/ndcompat-plain-%d-\u00FC", _getpid());
+    swprintf_s(folder, 80, L"/tmp/ndcompat-%d-f\u00F6lder", _getpid());
+    sprintf_s(narrow, 80, "/tmp/ndcompat-plain-%d-\xC3\xBC", _getpid());
+    CHECK(_waccess(wide, 0) == 0 && _wstat(wide, &found) == 0 && found.st_size == 10 && _wrename(wide, other) == 0 && access(narrow, 0) == 0);
     CHECK(_wchmod(other, _S_IREAD) == 0 && (file = _wopen(other, _O_RDONLY)) >= 0 && filelength(file) == 10 && _close(file) == 0 && _wopen(nullptr, 0) == -1 && errno == EINVAL);
     CHECK(_wremove(other) == 0 && _wunlink(other) == -1 && errno == ENOENT && _waccess(nullptr, 0) == -1 && errno == EINVAL);
     wchar_t longest[5000];
@@ -119,10 +124,10 @@ static void extras()
     const int mask = _umask(077);
     CHECK(_umask(mask) == 077 && _umask_s(mask, nullptr) == EINVAL);
 
-    const wchar_t folder[] = L"/tmp/ndcompat-f\u00F6lder";
-    wchar_t before[_MAX_PATH], place[32];
-    CHECK(_wgetcwd(before, _MAX_PATH) == before && _wmkdir(folder) == 0 && _wchdir(folder) == 0 && _wgetcwd(place, 32) == place && !wcscmp(place, folder));
-    CHECK(_wgetcwd(place, 21) == place && _wgetcwd(place, 20) == nullptr && errno == ERANGE);
+    const int length = static_cast<int>(wcslen(folder));
+    wchar_t before[_MAX_PATH], place[80];
+    CHECK(_wgetcwd(before, _MAX_PATH) == before && _wmkdir(folder) == 0 && _wchdir(folder) == 0 && _wgetcwd(place, 80) == place && !wcscmp(place, folder));
+    CHECK(_wgetcwd(place, length + 1) == place && _wgetcwd(place, length) == nullptr && errno == ERANGE);
     wchar_t* const allocated = _wgetcwd(nullptr, 0);
     CHECK(allocated && !wcscmp(allocated, folder) && _wchdir(before) == 0 && _wrmdir(folder) == 0 && _wrmdir(folder) == -1 && errno == ENOENT);
     free(allocated);

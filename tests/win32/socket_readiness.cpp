@@ -190,7 +190,7 @@ static void what_waits_is_counted()
 static WSANETWORKEVENTS next(SOCKET socket, WSAEVENT event)
 {
     WSANETWORKEVENTS events = {};
-    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == WSA_WAIT_EVENT_0);
+    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 60000, FALSE) == WSA_WAIT_EVENT_0);
     CHECK(WSAEnumNetworkEvents(socket, event, &events) == 0);
     return events;
 }
@@ -304,7 +304,7 @@ static void what_was_told_stays_told()
     CHECK(next(pair.near_end, event).lNetworkEvents == FD_CONNECT);
     CHECK(WSAEventSelect(pair.far_end, event, FD_CONNECT | FD_READ) == 0 && !is_set(event));
 
-    CHECK(send(pair.far_end, "data", 4, 0) == 4 && WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == 0);
+    CHECK(send(pair.far_end, "data", 4, 0) == 4 && WSAWaitForMultipleEvents(1, &event, FALSE, 60000, FALSE) == 0);
     WSANETWORKEVENTS found;
     memset(&found, 0x55, sizeof found);
     CHECK(WSAEnumNetworkEvents(pair.near_end, event, &found) == 0 && found.lNetworkEvents == FD_READ);
@@ -312,7 +312,7 @@ static void what_was_told_stays_told()
     // A receive takes back what was recorded, though the event stays set.
     char data[8];
     CHECK(send(pair.far_end, "data", 4, 0) == 4 && is_readable(pair.near_end) && recv(pair.near_end, data, 4, 0) == 4);
-    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 10000, FALSE) == 0 && recv(pair.near_end, data, 8, 0) == 4);
+    CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 60000, FALSE) == 0 && recv(pair.near_end, data, 8, 0) == 4);
     CHECK(next(pair.near_end, event).lNetworkEvents == 0 && !is_set(event));
     CHECK(WSACloseEvent(event));
 }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn wait_for(seen: u32) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while SEEN.load(Ordering::SeqCst) != seen {
             assert!(Instant::now() < deadline, "{}, not {seen}", SEEN.load(Ordering::SeqCst));
             std::thread::yield_now();
@@ -258,7 +258,7 @@ mod tests {
 
     /// For a process that the event must end.
     fn never() -> ! {
-        std::thread::sleep(Duration::from_secs(20));
+        std::thread::sleep(Duration::from_secs(60));
         panic!("the event has not ended the process")
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: ends the child if it hangs.
-            unsafe { libc::alarm(20) };
+            unsafe { libc::alarm(60) };
             work();
             // SAFETY: leaves without unwinding into the test harness.
             unsafe { libc::_exit(0) };

@@ -188,7 +188,7 @@ fn a_privileged_program_reads_no_environment() {
         assert!(win32::process::is_privileged());
         return nobody_has();
     }
-    let folder = std::env::temp_dir().join("ndcompat-privileged");
+    let folder = std::env::temp_dir().join(format!("ndcompat-privileged-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let own = std::env::current_exe().unwrap();
     let (program, log) = (folder.join("program"), folder.join("log"));

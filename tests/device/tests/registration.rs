@@ -10,7 +10,7 @@ const LENGTH: usize = 512 << 20;
 #[test]
 fn a_process_may_end_while_it_registers() {
     let program = std::env::current_exe().unwrap();
-    let arguments = ["20", program.to_str().unwrap(), "ends_while_it_registers", "--exact", "--ignored"];
+    let arguments = ["200", program.to_str().unwrap(), "ends_while_it_registers", "--exact", "--ignored"];
     let status = Command::new("timeout").args(arguments).status().unwrap();
     assert_eq!(status.code(), Some(7));
 }

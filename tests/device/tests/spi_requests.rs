@@ -133,14 +133,14 @@ fn submission_reads_the_event_only_and_holds_what_it_needs() {
         assert!(!take(plain) && !take(tagged), "both were reset");
         assert_eq!(queue.cancel_overlapped_requests(), Status::SUCCESS);
         assert!(take(plain) && take(tagged), "both are set");
-        assert_eq!(port.packet(5000), Some((7, both.ptr())));
+        assert_eq!(port.packet(60_000), Some((7, both.ptr())));
         assert_eq!(port.packet(50), None, "none for the tagged one");
         // Programs close event and file while requests are pending.
         assert_eq!(queue.notify(ANY, both.ptr()), Status::PENDING);
         assert!(CloseHandle(plain) != 0 && CloseHandle(client.file) != 0);
         assert_eq!(queue.cancel_overlapped_requests(), Status::SUCCESS);
         assert_eq!(both.internal(), Status::CANCELED);
-        assert_eq!(port.packet(5000), Some((7, both.ptr())));
+        assert_eq!(port.packet(60_000), Some((7, both.ptr())));
         CloseHandle(tagged);
     }
 }
@@ -243,7 +243,7 @@ fn cancel_is_synchronous_and_first_in_first_out() {
     }
     assert!(ovs.iter().all(|ov| ov.internal() == Status::CANCELED));
     for at in [2, 0, 1, 3] {
-        assert_eq!(port.packet(5000), Some((5, ovs[at].ptr())), "packets come all the same");
+        assert_eq!(port.packet(60_000), Some((5, ovs[at].ptr())), "packets come all the same");
     }
     assert_eq!(port.packet(50), None);
 }

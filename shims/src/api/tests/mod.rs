@@ -26,7 +26,7 @@ const WAIT_ABANDONED: u32 = 0x80;
 const WAIT_IO_COMPLETION: u32 = 0xC0;
 const INFINITE: u32 = u32::MAX;
 /// Long, but not for ever: a test that fails should end.
-const LONG: u32 = 20_000;
+const LONG: u32 = 60_000;
 
 /// Waits until the kernel has the thread, by its number, neither running nor ready to run for a while: it waits, as the test wants,
 /// and not for a page or a lock.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn waiter(port: RawHandle, name: usize, log: &mpsc::Sender<(usize, Dequeued)>) {
     let log = log.clone();
     let before = waiting(port);
-    std::thread::spawn(move || log.send((name, dequeue(port, 10_000))).unwrap());
+    std::thread::spawn(move || log.send((name, dequeue(port, 60_000))).unwrap());
     until(|| waiting(port) == before + 1);
 }
 
@@ -41,7 +41,7 @@ fn a_packet_for_a_waiting_thread_cannot_be_stolen() {
     let port = port(8);
     for _ in 0..20 {
         let (log, order) = mpsc::channel();
-        let other = std::thread::spawn(move || log.send(dequeue(port, 10_000)).unwrap());
+        let other = std::thread::spawn(move || log.send(dequeue(port, 60_000)).unwrap());
         until(|| waiting(port) == 1);
         post(port, 0, 1);
         assert_eq!(dequeue(port, 0).error, WAIT_TIMEOUT);
@@ -95,13 +95,13 @@ fn a_limit_below_the_number_of_threads_loses_nothing() {
 fn a_thread_that_waits_elsewhere_makes_room_for_another() {
     let (port, event) = (port(1), event(false));
     let first = std::thread::spawn(move || {
-        assert_eq!(dequeue(port, 10_000).key, 1);
-        assert_eq!(wait(event, 10_000), 0);
+        assert_eq!(dequeue(port, 60_000).key, 1);
+        assert_eq!(wait(event, 60_000), 0);
     });
     until(|| waiting(port) == 1);
     post(port, 0, 1);
     let second = std::thread::spawn(move || {
-        assert_eq!(dequeue(port, 10_000).key, 2);
+        assert_eq!(dequeue(port, 60_000).key, 2);
         crate::api::event::ndw_SetEvent(event);
     });
     until(|| waiting(port) == 1);
@@ -118,7 +118,7 @@ fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
     let port = port(1);
     let (blocked, release) = mpsc::channel();
     let first = std::thread::spawn(move || {
-        assert_eq!(dequeue(port, 10_000).key, 1);
+        assert_eq!(dequeue(port, 60_000).key, 1);
         // A wait that the library knows nothing of.
         release.recv().unwrap()
     });
@@ -126,7 +126,7 @@ fn a_thread_blocked_out_of_sight_does_not_stop_the_port() {
     post(port, 0, 1);
     let second = later(0, move || {
         let begun = Instant::now();
-        (0..MORE).for_each(|_| assert_eq!(dequeue(port, 10_000).key, 2));
+        (0..MORE).for_each(|_| assert_eq!(dequeue(port, 60_000).key, 2));
         begun.elapsed()
     });
     until(|| waiting(port) == 1);
@@ -145,15 +145,15 @@ fn a_busy_thread_keeps_others_waiting() {
     let (has_it, first_has_it) = mpsc::channel();
     post(port, 0, 1);
     let first = std::thread::spawn(move || {
-        assert_eq!(dequeue(port, 10_000).key, 1);
+        assert_eq!(dequeue(port, 60_000).key, 1);
         has_it.send(()).unwrap();
         while !ENOUGH.load(Ordering::SeqCst) {
             std::hint::spin_loop();
         }
-        assert_eq!(dequeue(port, 10_000).key, 2);
+        assert_eq!(dequeue(port, 60_000).key, 2);
     });
     until(|| first_has_it.try_recv().is_ok());
-    let second = std::thread::spawn(move || dequeue(port, 10_000).key);
+    let second = std::thread::spawn(move || dequeue(port, 60_000).key);
     until(|| waiting(port) == 1);
     post(port, 0, 2);
     // Long enough for the first thread to be looked into, and found at work.

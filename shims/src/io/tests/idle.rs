@@ -32,7 +32,7 @@ fn does_not_run_in(block: impl FnOnce() + Send, release: impl FnOnce()) {
     let took = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            assert_eq!(dequeue(port, 10_000).key, 1);
+            assert_eq!(dequeue(port, 60_000).key, 1);
             assert_eq!(running(), 1);
             took.store(true, Ordering::SeqCst);
             block();
@@ -100,7 +100,7 @@ fn waiting_for_an_initialisation() {
 fn makes_room(call: impl FnOnce()) -> bool {
     let port = port(1);
     post(port, 0, 1);
-    assert_eq!(dequeue(port, 10_000).key, 1);
+    assert_eq!(dequeue(port, 60_000).key, 1);
     let queue = with_queue(port, Arc::clone).unwrap();
     close(port);
     assert_eq!(queue.running(), 1);

@@ -203,7 +203,7 @@ fn a_request_begun_during_the_wait_is_waited_for() {
             ov
         }
     });
-    assert_eq!(wait(event, 10_000), 0);
+    assert_eq!(wait(event, 60_000), 0);
     assert_eq!(status(&other.join().unwrap()), STATUS_SUCCESS);
     close(event);
 }
@@ -223,13 +223,13 @@ fn waiting_for_requests_of_several_files_at_once() {
             move || device.finish(0, 0)
         });
         // SAFETY: the array is a local.
-        let first = unsafe { crate::api::wait::ndw_WaitForMultipleObjects(3, events.as_ptr(), 0, 10_000) };
+        let first = unsafe { crate::api::wait::ndw_WaitForMultipleObjects(3, events.as_ptr(), 0, 60_000) };
         assert_eq!(first, turn as u32);
         finisher.join().unwrap();
         for (at, (device, _)) in devices.iter().enumerate() {
             if at != turn {
                 device.finish(0, 0);
-                assert_eq!(wait(events[at], 10_000), 0);
+                assert_eq!(wait(events[at], 60_000), 0);
             }
         }
     }
@@ -352,7 +352,7 @@ fn a_request_that_is_just_completing_is_waited_for() {
             number.send(crate::io::sys::thread_id()).unwrap();
             let mut bytes = 0;
             // SAFETY: the OVERLAPPED lives until the end of the test.
-            (unsafe { ndw_GetOverlappedResultEx(handle, &**ov, &mut bytes, 20_000, 0) }, bytes)
+            (unsafe { ndw_GetOverlappedResultEx(handle, &**ov, &mut bytes, 60_000, 0) }, bytes)
         });
         let number = numbered.recv().unwrap();
         until(|| crate::io::sys::is_asleep(number));
@@ -375,7 +375,7 @@ fn a_result_of_success_leaves_the_last_error_alone() {
     set_last_error(0xBEEF);
     let mut bytes = 0;
     // SAFETY: the OVERLAPPED is that of a started operation.
-    assert_eq!(unsafe { ndw_GetOverlappedResultEx(handle, &*ov, &mut bytes, 20_000, 0) }, 1);
+    assert_eq!(unsafe { ndw_GetOverlappedResultEx(handle, &*ov, &mut bytes, 60_000, 0) }, 1);
     assert_eq!((bytes, last_error()), (5, 0xBEEF));
     finisher.join().unwrap();
     // Unlike on Windows, the auto-reset event is still there to be taken.
@@ -392,7 +392,7 @@ fn the_file_handle_stands_in_for_a_missing_event_unless_told_not_to() {
     device.start(&file, &mut *ov);
     assert_eq!(wait(handle, 0), WAIT_TIMEOUT);
     device.finish(0, 0);
-    assert_eq!(wait(handle, 10_000), 0);
+    assert_eq!(wait(handle, 60_000), 0);
     assert_eq!(ndw_SetFileCompletionNotificationModes(handle, 4), 0);
     assert_eq!(ndw_SetFileCompletionNotificationModes(handle, 2), 1);
     // Modes are only ever added.
@@ -433,7 +433,7 @@ fn every_waiter_gets_its_completion() {
                 match way {
                     0 => assert_eq!(result_of(&file, &ov, true), STATUS_SUCCESS),
                     1 => assert_eq!(wait(event, u32::MAX), 0),
-                    2 => assert_eq!(wait(event, 20_000), 0),
+                    2 => assert_eq!(wait(event, 60_000), 0),
                     _ => while result_of(&file, &ov, false) == STATUS_PENDING {},
                 }
                 assert_eq!(status(&ov), STATUS_SUCCESS);
@@ -495,6 +495,6 @@ fn an_overlapped_that_the_program_completes_itself_ends_with_its_event() {
     let ov = pending(RawHandle::NULL);
     assert_eq!(result(RawHandle(0x7fff_fffc), &ov, 5), (0, 0, ERROR_INVALID_HANDLE));
     crate::api::event::ndw_SetEvent(event);
-    assert_eq!(result(event, &ov, 20_000), (1, 0xabcd, 0));
+    assert_eq!(result(event, &ov, 60_000), (1, 0xabcd, 0));
     close(event);
 }

@@ -6,7 +6,7 @@ use crate::arguments::{In, Text};
 use std::ptr::{null, null_mut};
 
 /// Milliseconds, for what comes sooner unless it never does.
-const LONG: u32 = 20_000;
+const LONG: u32 = 60_000;
 
 fn new_socket(kind: i32) -> Socket {
     super::super::startup::start();
