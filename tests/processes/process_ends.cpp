@@ -235,11 +235,57 @@ static void join_in_destructors()
     exit(1);
 }
 
+// A thread that calls exit() has not ended, and has all that it had; then come its callbacks.
+struct Keeps {
+    HANDLE worker = nullptr, mutex = nullptr;
+    DWORD slot = 0, callback_slot = 0;
+    bool armed = false, over = false;
+    ~Keeps();
+};
+
+static Keeps keeps;
+
+Keeps::~Keeps()
+{
+    if (!armed)
+        return;
+    CHECK(TlsGetValue(slot) == &keeps && FlsGetValue(callback_slot) == &keeps);
+    CHECK(WaitForSingleObject(worker, 0) == WAIT_TIMEOUT);
+    const auto wait = [](PVOID mutex) -> DWORD { return WaitForSingleObject(mutex, 1); };
+    const HANDLE other = CreateThread(nullptr, 0, wait, mutex, 0, nullptr);
+    DWORD code;
+    CHECK(WaitForSingleObject(other, INFINITE) == WAIT_OBJECT_0 && GetExitCodeThread(other, &code) && code == WAIT_TIMEOUT);
+    CHECK(ReleaseMutex(mutex));
+    over = true;
+}
+
+static void exit_from_a_thread_that_is_waited_for()
+{
+    const auto work = [](PVOID) -> DWORD {
+        keeps.worker = OpenThread(SYNCHRONIZE, FALSE, GetCurrentThreadId());
+        keeps.mutex = CreateMutex(nullptr, TRUE, nullptr);
+        keeps.slot = TlsAlloc();
+        keeps.callback_slot = FlsAlloc([](PVOID) {
+            CHECK(keeps.over && TlsGetValue(keeps.slot) == &keeps);
+            _exit(Code);
+        });
+        CHECK(keeps.worker != nullptr && keeps.mutex != nullptr);
+        CHECK(TlsSetValue(keeps.slot, &keeps) && FlsSetValue(keeps.callback_slot, &keeps));
+        keeps.armed = true;
+        exit(1);
+    };
+    const HANDLE worker = CreateThread(nullptr, 0, work, nullptr, 0, nullptr);
+    CHECK(worker != nullptr);
+    WaitForSingleObject(worker, INFINITE);
+    _exit(2);
+}
+
 static void exits()
 {
     for (const char* name : {"exit_while_busy", "return_while_busy", "exit_from_a_thread", "exit_in_a_timer", "exit_in_a_callback",
                              "exit_in_a_completion", "exit_in_an_apc", "exit_process", "quick_exit_while_busy", "use_in_destructors",
-                             "use_in_atexit", "join_in_destructors"})
+                             "use_in_atexit", "join_in_destructors",
+                             "exit_from_a_thread_that_is_waited_for"})
         in_a_process(name);
 }
 
@@ -363,7 +409,8 @@ int main(int argc, char** argv)
         {"exit_in_a_timer", exit_in_a_timer}, {"exit_in_a_callback", exit_in_a_callback},
         {"exit_in_a_completion", exit_in_a_completion}, {"exit_in_an_apc", exit_in_an_apc}, {"exit_process", exit_process},
         {"quick_exit_while_busy", quick_exit_while_busy}, {"use_in_destructors", use_in_destructors},
-        {"use_in_atexit", use_in_atexit}, {"join_in_destructors", join_in_destructors}, {"exec_while_busy", exec_while_busy}, {"after_exec", after_exec},
+        {"use_in_atexit", use_in_atexit}, {"join_in_destructors", join_in_destructors},
+        {"exit_from_a_thread_that_is_waited_for", exit_from_a_thread_that_is_waited_for}, {"exec_while_busy", exec_while_busy}, {"after_exec", after_exec},
     };
     for (const Case& process : processes)
         if (argc == 2 && strcmp(argv[1], process.name) == 0) {

@@ -2,6 +2,8 @@
 // How threads end while the library is at work: by pthread_cancel, with requests pending, with destructors that use the library.
 #include "processes.h"
 
+#include <string>
+
 // ---------------------------------------------------------------------------------------------------------------------
 // pthread_cancel
 
@@ -265,12 +267,99 @@ static void thread_locals()
     CHECK(WaitForSingleObject(said, 0) == WAIT_OBJECT_0);
 }
 
+// The thread that ends, what it has, and what is called at its end.
+static HANDLE ending, mutex;
+static DWORD slot, callback_slot;
+static std::string called;
+
+// Called at the end of the thread, which is as it was.
+static void find_all(const char* by)
+{
+    called += by;
+    CHECK(TlsGetValue(slot) == &slot && WaitForSingleObject(ending, 0) == WAIT_TIMEOUT);
+    CHECK(ReleaseMutex(mutex) && WaitForSingleObject(mutex, INFINITE) == WAIT_OBJECT_0);
+}
+
+static void what_a_thread_has()
+{
+    pthread_key_t keys[2];
+    const auto destroy = [](void*) { find_all("key "); };
+    // One from before the library's own, and one from after it.
+    CHECK(pthread_key_create(&keys[0], destroy) == 0);
+    mutex = CreateMutex(nullptr, FALSE, nullptr);
+    slot = TlsAlloc(), callback_slot = FlsAlloc([](void*) { find_all("callback "); });
+    CHECK(mutex != nullptr && TlsSetValue(slot, &slot) && pthread_key_create(&keys[1], destroy) == 0);
+    CHECK(WaitForSingleObject(mutex, INFINITE) == WAIT_OBJECT_0 && ReleaseMutex(mutex));
+    static const auto prepare = [&] {
+        struct Destroyed {
+            bool armed = false;
+            ~Destroyed()
+            {
+                if (armed)
+                    find_all("destructor ");
+            }
+        };
+        static thread_local Destroyed destroyed;
+        destroyed.armed = true;
+        ending = OpenThread(SYNCHRONIZE, FALSE, GetCurrentThreadId());
+        CHECK(ending != nullptr && FlsSetValue(callback_slot, &callback_slot) && TlsSetValue(slot, &slot));
+        CHECK(WaitForSingleObject(mutex, INFINITE) == WAIT_OBJECT_0);
+        for (pthread_key_t key : keys)
+            CHECK(pthread_setspecific(key, &called) == 0);
+    };
+    const auto returns = [](void*) -> DWORD { prepare(); return 0; };
+    const auto exits = [](void*) -> DWORD { prepare(); ExitThread(0); };
+    const auto ended = [](const char* expected) {
+        CHECK(WaitForSingleObject(ending, INFINITE) == WAIT_OBJECT_0 && CloseHandle(ending));
+        CHECK(WaitForSingleObject(mutex, 0) == WAIT_ABANDONED && ReleaseMutex(mutex) && called == expected);
+        called.clear();
+    };
+    HANDLE thread = CreateThread(nullptr, 0, returns, nullptr, 0, nullptr);
+    CHECK(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 && CloseHandle(thread));
+    ended("callback destructor key key ");
+    thread = CreateThread(nullptr, 0, exits, nullptr, 0, nullptr);
+    CHECK(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 && CloseHandle(thread));
+    ended("destructor key key callback ");
+    Thread(prepare).join();
+    ended("destructor key key callback ");
+}
+
+// It is none of the library's, and may end before the process.
+static void the_first_thread()
+{
+    static const HANDLE first = OpenThread(SYNCHRONIZE, FALSE, GetCurrentThreadId());
+    mutex = CreateMutex(nullptr, TRUE, nullptr);
+    CHECK(first != nullptr && mutex != nullptr);
+    static const Thread other([] {
+        CHECK(WaitForSingleObject(first, INFINITE) == WAIT_OBJECT_0 && WaitForSingleObject(mutex, 0) == WAIT_ABANDONED);
+        _exit(0);
+    });
+    pthread_exit(nullptr);
+}
+
+// A thread that was cancelled, and has returned before that had an effect.
+static void cancel_at_the_end()
+{
+    callback_slot = FlsAlloc([](void*) {
+        pthread_testcancel();
+        called += "callback ";
+    });
+    static const auto be_cancelled = [] { CHECK(FlsSetValue(callback_slot, &called) && pthread_cancel(pthread_self()) == 0); };
+    const auto body = [](void*) -> DWORD { be_cancelled(); return 7; };
+    const HANDLE thread = CreateThread(nullptr, 0, body, nullptr, 0, nullptr);
+    DWORD code;
+    CHECK(WaitForSingleObject(thread, INFINITE) == WAIT_OBJECT_0 && GetExitCodeThread(thread, &code) && code == 7);
+    CHECK(CloseHandle(thread) && called == "callback ");
+    CHECK(Thread(be_cancelled).join() == nullptr && called == "callback callback ");
+}
+
 int main(int argc, char** argv)
 {
     static const Case cases[] = {
         {"cancel_objects", cancel_objects}, {"cancel_requests", cancel_requests}, {"cancel_before", cancel_before},
         {"cancel_frequent_calls", cancel_frequent_calls},
-        {"thread_exit", thread_exit}, {"thread_locals", thread_locals},
+        {"thread_exit", thread_exit}, {"thread_locals", thread_locals}, {"what_a_thread_has", what_a_thread_has},
+        {"the_first_thread", the_first_thread}, {"cancel_at_the_end", cancel_at_the_end},
     };
     return run_case(cases, argc, argv);
 }

@@ -25,12 +25,8 @@ fn value(value: Option<usize>) -> *mut c_void {
     value.map_or(null_mut(), with_exposed_provenance_mut)
 }
 
-fn set(set: Option<bool>) -> Result<(), u32> {
-    match set {
-        Some(true) => Ok(()),
-        Some(false) => Err(ERROR_NOT_ENOUGH_MEMORY),
-        None => Err(ERROR_INVALID_PARAMETER),
-    }
+fn done(done: bool) -> Result<(), u32> {
+    if done { Ok(()) } else { Err(ERROR_INVALID_PARAMETER) }
 }
 
 /// `TlsAlloc`.
@@ -42,7 +38,7 @@ pub extern "C" fn ndw_TlsAlloc() -> u32 {
 /// `TlsFree`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_TlsFree(index: u32) -> i32 {
-    guard_bool_quick(|| if slots::tls_free(index as usize) { Ok(()) } else { Err(ERROR_INVALID_PARAMETER) })
+    guard_bool_quick(|| done(slots::tls_free(index as usize)))
 }
 
 /// `TlsGetValue`: checks only the range of the index, and clears the last error.
@@ -54,7 +50,7 @@ pub extern "C" fn ndw_TlsGetValue(index: u32) -> *mut c_void {
 /// `TlsSetValue`: checks only the range of the index.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_TlsSetValue(index: u32, value: *mut c_void) -> i32 {
-    guard_bool_quick(|| set(slots::tls_set(index as usize, value.expose_provenance())))
+    guard_bool_quick(|| done(slots::tls_set(index as usize, value.expose_provenance())))
 }
 
 /// `FlsAlloc`.
@@ -69,7 +65,7 @@ pub unsafe extern "C" fn ndw_FlsAlloc(callback: Option<FlsCallback>) -> u32 {
 /// `FlsFree`: calls the callback for the values of all threads, on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_FlsFree(index: u32) -> i32 {
-    guard_bool_quick(|| if slots::fls_free(index as usize) { Ok(()) } else { Err(ERROR_INVALID_PARAMETER) })
+    guard_bool_quick(|| done(slots::fls_free(index as usize)))
 }
 
 /// `FlsGetValue`: clears the last error.
@@ -81,5 +77,5 @@ pub extern "C" fn ndw_FlsGetValue(index: u32) -> *mut c_void {
 /// `FlsSetValue`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_FlsSetValue(index: u32, value: *mut c_void) -> i32 {
-    guard_bool_quick(|| set(slots::fls_set(index as usize, value.expose_provenance())))
+    guard_bool_quick(|| done(slots::fls_set(index as usize, value.expose_provenance())))
 }

@@ -20,6 +20,7 @@ pub(crate) mod signal;
 mod spin;
 pub(crate) mod sync;
 pub(crate) mod sys;
+pub(crate) mod thread_end;
 pub(crate) mod threads;
 mod unattended;
 mod weak_list;

@@ -1,5 +1,7 @@
 //! The synchronisation primitives of all blocking code, in one place so that model tests can substitute their own.
 
+/// What a thread has to its very end: without a destructor that runs before.
+pub(crate) use std::mem::ManuallyDrop as Lasting;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Weak};
 pub(crate) use std::thread_local;

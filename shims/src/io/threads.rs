@@ -4,10 +4,11 @@
 //! name threads that do not exist. So the threads of this library hold a gate while they work, and leave it while they sleep or
 //! run callbacks: a fork waits until all have left. State that a child must reset is in a [`ForkLock`].
 
+use super::thread_end::{self, Step, at_end};
 use std::any::Any;
 use std::cell::Cell;
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{Builder, JoinHandle};
@@ -19,8 +20,9 @@ static GATE: RwLock<()> = RwLock::new(());
 thread_local! {
     /// Whether the thread is one of this library. Without a destructor, so that reading it is cheap.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
-    /// The gate, while a thread of this library works.
-    static INSIDE: Cell<Option<RwLockReadGuard<'static, ()>>> = const { Cell::new(None) };
+    /// The gate, while a thread of this library works. Without a destructor: what is done at the thread's end is work, too.
+    static INSIDE: ManuallyDrop<Cell<Option<RwLockReadGuard<'static, ()>>>> =
+        const { ManuallyDrop::new(Cell::new(None)) };
     /// The locks that a thread holds while it forks.
     static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
     /// The kernel's id of the thread; 0 before it was asked for, and in a forked child, whose thread has another one.
@@ -53,15 +55,25 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     let work = || {
         IS_OURS.set(true);
         enter();
+        at_end(Step::Gate, || _ = leave());
         crate::processor::priority::begin_thread();
         body();
+        thread_end::routine_returned();
+        if !thread_end::is_possible() {
+            leave();
+        }
     };
     with_signals_blocked(|| Builder::new().name(name.into()).spawn(work))
 }
 
 fn enter() {
     let gate = GATE.read().unwrap_or_else(PoisonError::into_inner);
-    INSIDE.set(Some(gate));
+    INSIDE.with(|inside| inside.set(Some(gate)));
+}
+
+/// Leaves the gate; returns whether the thread was inside.
+fn leave() -> bool {
+    INSIDE.with(|inside| inside.take()).is_some()
 }
 
 /// Runs `body`, which sleeps or is the program's code, outside the gate. The caller must hold no lock of this library.
@@ -72,8 +84,9 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 
 #[cold]
 fn leave_for<R>(body: impl FnOnce() -> R) -> R {
-    let Ok(Some(gate)) = INSIDE.try_with(Cell::take) else { return body() };
-    drop(gate);
+    if !leave() {
+        return body();
+    }
     let result = body();
     enter();
     result

@@ -1,9 +1,12 @@
 //! Thread-local slots: those of `TlsAlloc`, and those of `FlsAlloc`, with callbacks when the thread ends.
 //!
-//! Both exist until the last callback has returned, so callbacks may use them.
+//! Both exist until the last callback has returned, so callbacks may use them. They are called when the routine of a thread has
+//! returned, if the thread was created here; else at its end.
 
 use super::sync::{AtomicU32, Mutex};
 use super::tls_indices::TlsIndices;
+use crate::io::thread_end::{Step, at_end};
+use crate::io::threads::outside;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -50,67 +53,70 @@ struct Slots {
     fls: Option<Arc<FlsValues>>,
 }
 
-/// Frees them when the thread ends.
-struct Guard;
-
 thread_local! {
     /// NULL before the first use, and again at the end of the thread. Without a destructor, so that it can be used until then.
     static SLOTS: Cell<*mut Slots> = const { Cell::new(null_mut()) };
-    static GUARD: Guard = const { Guard };
 }
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let values = with(false, |slots| slots.fls.clone()).flatten();
-        if let Some(values) = values {
-            // A callback may set values again. As on Windows, the rounds are limited.
-            for _ in 0..4 {
-                let last = take_values(&values);
-                if last.is_empty() {
-                    break;
-                }
-                last.into_iter().for_each(|(callback, value)| call(callback, value));
-            }
-            FLS.lock().threads.retain(|other| !Arc::ptr_eq(other, &values));
+/// Calls the callbacks for the values of the calling thread, which ends.
+fn run_callbacks() {
+    let Some(values) = existing(|slots| slots.fls.clone()).flatten() else { return };
+    // A callback may set values again. As on Windows, the rounds are limited.
+    for _ in 0..4 {
+        let mut next = 0;
+        while let Some((index, callback, value)) = take_value(&values, next) {
+            call(callback, value);
+            next = index + 1;
         }
-        let slots = SLOTS.replace(null_mut());
-        if !slots.is_null() {
-            // SAFETY: made by `Box::into_raw` in `with`, and nobody else has it any more.
-            drop(unsafe { Box::from_raw(slots) });
+        if next == 0 {
+            break;
         }
     }
 }
 
-/// Runs `body` with the calling thread's slots, which are created if necessary. `None` if there are none.
-fn with<R>(make: bool, body: impl FnOnce(&mut Slots) -> R) -> Option<R> {
-    let mut slots = SLOTS.get();
+fn free_slots() {
+    let slots = SLOTS.replace(null_mut());
     if slots.is_null() {
-        // A thread that is ending gets no new slots.
-        if !make || GUARD.try_with(|_| ()).is_err() {
-            return None;
-        }
-        slots = Box::into_raw(Box::default());
-        SLOTS.set(slots);
+        return;
+    }
+    // SAFETY: made by `Box::into_raw` in `with`, and nobody else has it any more.
+    let slots = unsafe { Box::from_raw(slots) };
+    if let Some(values) = &slots.fls {
+        FLS.lock().threads.retain(|other| !Arc::ptr_eq(other, values));
+    }
+}
+
+/// Runs `body` with the calling thread's slots, if it has any.
+fn existing<R>(body: impl FnOnce(&mut Slots) -> R) -> Option<R> {
+    let slots = SLOTS.get();
+    // SAFETY: NULL or the thread's own, and no `body` comes back here.
+    unsafe { slots.as_mut() }.map(body)
+}
+
+/// As above; they are created if necessary.
+fn with<R>(body: impl FnOnce(&mut Slots) -> R) -> R {
+    if SLOTS.get().is_null() {
+        SLOTS.set(Box::into_raw(Box::default()));
+        at_end(Step::Memory, free_slots);
     }
     // SAFETY: the thread's own, and no `body` comes back here.
-    Some(body(unsafe { &mut *slots }))
+    body(unsafe { &mut *SLOTS.get() })
 }
 
 fn call(callback: FlsCallback, value: usize) {
+    let value = std::ptr::with_exposed_provenance_mut(value);
     // SAFETY: who allocated the slot gave this function for its values, and this is one of them.
-    unsafe { callback(std::ptr::with_exposed_provenance_mut(value)) };
+    outside(|| unsafe { callback(value) });
 }
 
-/// Takes the values of a thread that have callbacks.
-fn take_values(values: &FlsValues) -> Vec<(FlsCallback, usize)> {
+/// Takes the first of a thread's values from slot `from` on that has a callback. Returns its slot, too.
+fn take_value(values: &FlsValues, from: usize) -> Option<(usize, FlsCallback, usize)> {
     let fls = FLS.lock();
     let mut values = values.0.lock();
-    let with_callback = |(index, value): (usize, &mut usize)| {
-        let value = std::mem::take(value);
+    values.iter_mut().enumerate().skip(from).find_map(|(index, value)| {
         let callback = fls.slots.get(index).copied().flatten().flatten()?;
-        (value != 0).then_some((callback, value))
-    };
-    values.iter_mut().enumerate().filter_map(with_callback).collect()
+        (*value != 0).then(|| (index, callback, std::mem::take(value)))
+    })
 }
 
 /// Allocates a slot, whose value is NULL in all threads.
@@ -128,20 +134,20 @@ pub(crate) fn tls_free(index: usize) -> bool {
 pub(crate) fn tls_get(index: usize) -> Option<usize> {
     let uses = TLS.current(index)?;
     let value =
-        with(false, |slots| slots.tls.get(index).filter(|(then, _)| *then == uses).map(|(_, value)| *value));
+        existing(|slots| slots.tls.get(index).filter(|(then, _)| *then == uses).map(|(_, value)| *value));
     Some(value.flatten().unwrap_or(0))
 }
 
-/// Sets the value of a slot. `None` if the index is out of range; `Some(false)` if the thread is ending.
-pub(crate) fn tls_set(index: usize, value: usize) -> Option<bool> {
-    let uses = TLS.current(index)?;
-    let set = with(true, |slots| {
+/// Sets the value of a slot; false if the index is out of range.
+pub(crate) fn tls_set(index: usize, value: usize) -> bool {
+    let Some(uses) = TLS.current(index) else { return false };
+    with(|slots| {
         if slots.tls.len() <= index {
             slots.tls.resize(index + 1, (0, 0));
         }
         slots.tls[index] = (uses, value);
     });
-    Some(set.is_some())
+    true
 }
 
 /// Allocates a slot with a callback. The first is 1, as 0 is invalid.
@@ -193,17 +199,17 @@ pub(crate) fn fls_get(index: usize) -> Option<usize> {
     if !fls_in_use(&FLS.lock(), index) {
         return None;
     }
-    let value = with(false, |slots| slots.fls.as_ref()?.0.lock().get(index).copied());
+    let value = existing(|slots| slots.fls.as_ref()?.0.lock().get(index).copied());
     Some(value.flatten().unwrap_or(0))
 }
 
-/// Sets the value of a slot. `None` if it is not in use; `Some(false)` if the thread is ending.
-pub(crate) fn fls_set(index: usize, value: usize) -> Option<bool> {
+/// Sets the value of a slot; false if it is not in use.
+pub(crate) fn fls_set(index: usize, value: usize) -> bool {
     let mut fls = FLS.lock();
     if !fls_in_use(&fls, index) {
-        return None;
+        return false;
     }
-    let set = with(true, |slots| {
+    with(|slots| {
         let values = slots.fls.get_or_insert_with(|| {
             let values = Arc::<FlsValues>::default();
             fls.threads.push(values.clone());
@@ -215,5 +221,9 @@ pub(crate) fn fls_set(index: usize, value: usize) -> Option<bool> {
         }
         values[index] = value;
     });
-    Some(set.is_some())
+    drop(fls);
+    if value != 0 {
+        at_end(Step::Callbacks, run_callbacks);
+    }
+    true
 }

@@ -1,17 +1,17 @@
 //! Thread objects; starting and ending threads.
 
 use super::{Object, RawHandle, handle};
-use crate::cancellation::put_off;
 use crate::error::*;
 use crate::io::apc::{Apc, Apcs};
-use crate::io::signal::{Signal, abandon_mutexes, wait_any};
+use crate::io::signal::{Signal, wait_any};
 use crate::io::sys::{Deadline, futex_wait, futex_wake, thread_id};
+use crate::io::thread_end::{self, Step, at_end};
 use crate::time::{FileTime, own_thread_times, system_time, thread_stat};
 use parking_lot::Mutex;
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -134,24 +134,19 @@ impl Thread {
     }
 }
 
-/// The calling thread's entry; its destructor marks the end of the thread.
-struct Own(Arc<Thread>);
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        abandon_mutexes();
-        threads().remove(&self.0.number());
-        if let Some(apcs) = self.0.apcs.get() {
-            apcs.close();
-        }
-        let handle = self.0.own_handle.load(Ordering::Relaxed);
-        if handle != 0 {
-            drop(handle::close(RawHandle(handle)));
-        }
-        // Reads files, which the C library does at cancellation points.
-        put_off(|| self.0.keep_times());
-        self.0.ended.set();
+/// The calling thread ends.
+fn end() {
+    let Some(thread) = OWN.with(|own| own.borrow_mut().take()) else { return };
+    threads().remove(&thread.number());
+    if let Some(apcs) = thread.apcs.get() {
+        apcs.close();
     }
+    let handle = thread.own_handle.load(Ordering::Relaxed);
+    if handle != 0 {
+        drop(handle::close(RawHandle(handle)));
+    }
+    thread.keep_times();
+    thread.ended.set();
 }
 
 /// Running threads with an object, by id. The lock is `std`'s: a thread that begins may touch no thread-local with a destructor.
@@ -166,20 +161,20 @@ pub(crate) fn of_number(number: u32) -> Option<Arc<Thread>> {
 }
 
 thread_local! {
-    static OWN: OnceCell<Own> = const { OnceCell::new() };
+    /// The calling thread's object, until it ends.
+    static OWN: ManuallyDrop<RefCell<Option<Arc<Thread>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
-fn own(thread: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
-    let adopt = |own: &OnceCell<Own>| {
-        let own = own.get_or_init(|| {
-            let thread = thread();
-            thread.take_number(thread_id());
-            thread.take_calls();
-            Own(thread)
-        });
-        own.0.clone()
-    };
-    OWN.try_with(adopt).unwrap_or_else(|_| Thread::new(false, None))
+fn own(make: impl FnOnce() -> Arc<Thread>) -> Arc<Thread> {
+    if let Some(thread) = OWN.with(|own| own.borrow().clone()) {
+        return thread;
+    }
+    let thread = make();
+    thread.take_number(thread_id());
+    thread.take_calls();
+    OWN.with(|own| *own.borrow_mut() = Some(thread.clone()));
+    at_end(Step::Object, end);
+    thread
 }
 
 /// The calling thread, whoever created it.
@@ -205,6 +200,7 @@ extern "C-unwind" fn run(launch: *mut c_void) -> *mut c_void {
     // SAFETY: who created the thread promised that the routine may run with the parameter here.
     let code = unsafe { start(parameter) };
     leave(code);
+    thread_end::routine_returned();
     std::ptr::null_mut()
 }
 
@@ -252,6 +248,9 @@ pub(crate) fn create(
     suspended: bool,
     closes_handle: bool,
 ) -> Result<(RawHandle, u32), u32> {
+    if !thread_end::is_possible() {
+        return Err(ERROR_NO_SYSTEM_RESOURCES);
+    }
     let thread = Thread::new(suspended, Some(system_time()));
     let handle = super::open(Object::Thread(thread.clone()))?;
     if closes_handle {

@@ -106,6 +106,24 @@ fn a_callback_sees_the_value_of_a_thread_that_ends() {
     assert_eq!(seen(100..200), [100]);
 }
 
+unsafe extern "C" fn look(index: *mut c_void) {
+    SEEN.lock().unwrap().push(ndw_FlsGetValue(index.addr() as u32).addr());
+}
+
+#[test]
+fn a_callback_finds_the_values_of_other_slots() {
+    // SAFETY: a callback that is safe anywhere; and none.
+    let (plain, looks) = unsafe { (ndw_FlsAlloc(None), ndw_FlsAlloc(Some(look))) };
+    thread::spawn(move || {
+        assert_eq!(ndw_FlsSetValue(looks, pointer(plain as usize)), 1);
+        assert_eq!(ndw_FlsSetValue(plain, pointer(400)), 1);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(seen(400..500), [400]);
+    assert_eq!([ndw_FlsFree(looks), ndw_FlsFree(plain)], [1; 2]);
+}
+
 #[test]
 fn freeing_a_slot_shows_the_values_of_all_threads() {
     let index = fls_alloc();

@@ -15,6 +15,26 @@ mod sys;
 mod tests;
 mod unattended;
 
+/// The threads of a model say themselves that they end.
+mod thread_end {
+    use super::sync::thread_local;
+    pub(super) use crate::io::thread_end::Step;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The one action that is modelled: mutexes are abandoned.
+        static PLANNED: Cell<Option<fn()>> = Cell::new(None);
+    }
+
+    pub(super) fn at_end(_step: Step, action: fn()) {
+        PLANNED.with(|planned| planned.set(Some(action)));
+    }
+
+    pub(super) fn ended() {
+        PLANNED.with(Cell::take).into_iter().for_each(|action| action());
+    }
+}
+
 #[path = "../address.rs"]
 mod address;
 #[path = "../apc.rs"]

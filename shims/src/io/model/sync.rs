@@ -2,6 +2,8 @@
 
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 pub(crate) use shuttle::thread_local;
+/// The threads of a model end by themselves, and then it is freed.
+pub(crate) use std::boxed::Box as Lasting;
 pub(crate) use std::sync::{Arc, Weak};
 
 use shuttle::sync::{Mutex, MutexGuard};

@@ -6,9 +6,10 @@ use super::dormancy::{Dormancy, TICKING};
 use super::parker::Parker;
 use super::poller::{Poller, Source};
 use super::queue::{NoPacket, Packet, Queue};
-use super::signal::{Outcome, Signal, Waiter, abandon_mutexes, wait, wait_any};
+use super::signal::{Outcome, Signal, Waiter, wait, wait_any};
 use super::sync::{Arc, AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
 use super::sys::{Deadline, EventFd};
+use super::thread_end;
 use shuttle::thread;
 
 fn check(test: fn()) {
@@ -322,7 +323,7 @@ fn a_mutex_belongs_to_one_and_outlives_its_owner() {
                 thread::yield_now();
                 inside.fetch_sub(1, Ordering::SeqCst);
                 if leaves_it {
-                    abandon_mutexes()
+                    thread_end::ended()
                 } else {
                     assert!(mutex.unlock())
                 }

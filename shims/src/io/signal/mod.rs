@@ -5,14 +5,12 @@
 mod owned;
 mod waiting;
 
-pub(crate) use owned::abandon_mutexes;
 pub(crate) use waiting::{wait, wait_any};
 
 use super::parker::Parker;
 use super::poller::Poller;
 use super::sync::{Arc, AtomicBool, AtomicU32, Lock, Ordering};
 use super::sys::{EventFd, thread_id};
-use owned::Owned;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -299,7 +297,7 @@ impl Signal {
         }
         let woken = state.free();
         drop(state);
-        Owned::remove(self);
+        owned::remove(self);
         wake(woken);
         true
     }

@@ -8,7 +8,6 @@ use super::super::poller::Poller;
 use super::super::queue::Idle;
 use super::super::sync::{Arc, Ordering};
 use super::super::sys::{Deadline, EventFd, sleep_on, thread_id};
-use super::owned::Owned;
 use super::{Kind, Notify, Outcome, Signal, Taken, Waiter};
 
 /// Waits until one of `signals` is set, and returns its index, with the effect of its kind. `None` at the deadline.
@@ -36,7 +35,7 @@ pub(crate) fn wait(signals: &[Arc<Signal>], all: bool, apcs: Option<&Apcs>, dead
     };
     if let Outcome::Taken(taken) = outcome {
         let taken = if all { signals } else { &signals[taken.index..=taken.index] };
-        taken.iter().filter(|signal| signal.kind == Kind::Mutex).for_each(Owned::add);
+        taken.iter().filter(|signal| signal.kind == Kind::Mutex).for_each(super::owned::add);
     }
     outcome
 }
