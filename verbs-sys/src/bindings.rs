@@ -2415,7 +2415,6 @@ unsafe extern "C" {
         init_attr: *mut ibv_qp_init_attr,
     ) -> ::core::ffi::c_int;
     pub fn ibv_destroy_qp(qp: *mut ibv_qp) -> ::core::ffi::c_int;
-    pub fn ibv_fork_init() -> ::core::ffi::c_int;
     pub fn rdma_create_event_channel() -> *mut rdma_event_channel;
     pub fn rdma_destroy_event_channel(channel: *mut rdma_event_channel);
     pub fn rdma_create_id(

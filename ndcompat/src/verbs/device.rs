@@ -37,7 +37,7 @@ unsafe impl Sync for DeviceList {}
 
 impl DeviceList {
     fn open(library: &'static Library) -> Option<DeviceList> {
-        prepare_for_forks();
+        count_forks();
         let mut count = 0;
         // SAFETY: `count` is writable.
         let contexts = unsafe { (library.rdma_get_devices)(&mut count) };
@@ -72,21 +72,15 @@ fn descriptors_left() -> io::Result<()> {
 /// How many forks ago devices were opened first, in this process or an ancestor.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Before devices are opened: from now on, forks are counted in [`FORKS`], and leave memory alone that the device accesses.
-///
-/// Before Linux 5.12, what the parent wrote to registered memory while a child lived went to pages that the device did not know. So
-/// libibverbs keeps that memory out of children, by a system call more for each registration. Newer kernels copy it for the child when
-/// that is forked; there the call finds nothing to do.
-fn prepare_for_forks() {
+/// Counts forks in [`FORKS`].
+fn count_forks() {
     extern "C" fn child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the function stays loaded, as this library is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
-        // SAFETY: takes no arguments. It fails if the program has registered memory before, which is then as the program wants it.
-        unsafe { ibv_fork_init() };
+    // SAFETY: the function stays loaded, as this library is never unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(child));
     });
 }
 

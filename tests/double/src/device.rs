@@ -129,13 +129,6 @@ pub fn share_guid(guid: Option<u64>) {
     *GUID.lock().unwrap_or_else(PoisonError::into_inner) = guid;
 }
 
-static FORK_INITS: AtomicU32 = AtomicU32::new(0);
-
-/// How often `ibv_fork_init` was called.
-pub fn fork_inits() -> u32 {
-    FORK_INITS.load(Ordering::Relaxed)
-}
-
 static PATH: AtomicU32 = AtomicU32::new(0);
 
 /// Lets connections go by this port, and the partition of this index, until the end of the test's turn.
@@ -331,11 +324,6 @@ macro_rules! export {
 pub(crate) use export;
 
 export! {
-    fn ibv_fork_init() -> c_int {
-        FORK_INITS.fetch_add(1, Ordering::Relaxed);
-        0
-    }
-
     fn rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context {
         crate::created("rdma_get_devices", || {
             let contexts = contexts();

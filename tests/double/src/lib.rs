@@ -28,9 +28,9 @@ mod system;
 
 pub use cm_id::{raise_event, remove_device};
 pub use device::{
-    ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, fork_inits,
-    imitate_rxe, objects, raise_async, raise_completion_event, report_attributes, report_longest_message,
-    set_path, share_guid, take_port_down,
+    ADDRESS, ADDRESS6, NAME, SECOND_ADDRESS, SECOND_ADDRESS6, add_second, forget_objects, imitate_rxe,
+    objects, raise_async, raise_completion_event, report_attributes, report_longest_message, set_path,
+    share_guid, take_port_down,
 };
 pub use faults::{
     Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,

@@ -1,9 +1,9 @@
 //! What drivers of hardware report and do, and neither soft-RoCE nor soft-iWARP does.
 
 use double::{
-    ADDRESS, SECOND_ADDRESS, add_second, fail, flush_nothing, forget_all, fork_inits, limit_inline_room,
-    newest_vector, path_of_newest_queue_pair, pending, raise_async, report_attributes,
-    report_longest_message, set_path, share_guid, stop_newest_queue_pair, turn,
+    ADDRESS, SECOND_ADDRESS, add_second, fail, flush_nothing, forget_all, limit_inline_room, newest_vector,
+    path_of_newest_queue_pair, pending, raise_async, report_attributes, report_longest_message, set_path,
+    share_guid, stop_newest_queue_pair, turn,
 };
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
@@ -272,17 +272,6 @@ fn windows_of_the_devices_own_are_no_larger_than_devices_bind() {
     // SAFETY: only Rust code reads the environment, under std's lock.
     unsafe { std::env::remove_var("NDCOMPAT_MEMORY_WINDOWS") };
     assert_eq!(info(&adapter).max_window_size, 1 << 31);
-}
-
-/// Which old kernels need.
-#[test]
-fn libibverbs_is_told_once_that_the_program_may_fork() {
-    let _turn = turn();
-    drop(open());
-    // Of this program's own copy of the engine, too.
-    let told = fork_inits();
-    drop(open());
-    assert!(told > 0 && fork_inits() == told);
 }
 
 /// As with virtual functions of mlx5.
