@@ -70,10 +70,13 @@ fn a_flood_of_silent_peers_keeps_nobody_out() {
         strangers.push(TcpStream::connect(address).unwrap());
         far.poller.drive(Some(Duration::ZERO));
     }
+    let last = Instant::now();
     let after = serve(&near, &far, address, 2);
     // Those that came first had to go; the last may still ask.
     assert!(strangers[..128].iter_mut().all(is_over));
-    assert!(!is_over(strangers.last_mut().unwrap()));
+    // It has five seconds.
+    let is_late = is_over(strangers.last_mut().unwrap());
+    assert!(!is_late || last.elapsed() > Duration::from_secs(4));
     let left = strangers.iter_mut().filter_map(|one| (!is_over(one)).then_some(())).count();
     assert!(left <= 1024, "{left}");
     drop((before, after));

@@ -208,7 +208,7 @@ struct Deaf {
             fd_set set;
             FD_ZERO(&set);
             FD_SET(clients.back(), &set);
-            timeval time = {0, 100000};
+            timeval time = {1, 0};
             connects = select(0, nullptr, &set, nullptr, &time) == 1;
         }
     }

@@ -26,9 +26,11 @@ fn asking(adapter: &Arc<Adapter>, from: SockAddr) -> (End, Operation, SockAddr) 
     unsafe {
         end.connector.connect(&end.queue_pair, silent(), Offer::default(), connect.ov()).unwrap();
     }
-    let deadline = Instant::now() + Duration::from_secs(1);
-    while Instant::now() < deadline {
-        assert_eq!(connect.status(), Status::PENDING);
+    // No longer than that, though a sleep may be: the device gives up in the end.
+    let end = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < end {
+        let status = connect.status();
+        assert!(status == Status::PENDING || Instant::now() > end, "{status}");
         std::thread::sleep(Duration::from_millis(10));
     }
     (end, connect, own)

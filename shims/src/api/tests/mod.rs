@@ -32,9 +32,9 @@ const LONG: u32 = 60_000;
 /// and not for a page or a lock.
 fn until_asleep(thread: u32) {
     let mut looks = 0;
-    while looks < 20 {
+    while looks < 50 {
         looks = if crate::io::sys::is_asleep(thread) { looks + 1 } else { 0 };
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
 

@@ -142,8 +142,7 @@ fn deaf() -> (TcpListener, Vec<OwnedFd>) {
         let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK;
         let socket = system::socket(libc::AF_INET, kind, 0).unwrap();
         connect(socket.as_raw_fd(), &listener);
-        let ready =
-            system::poll(socket.as_raw_fd(), libc::POLLOUT, Deadline::after(Duration::from_millis(100)));
+        let ready = system::poll(socket.as_raw_fd(), libc::POLLOUT, Deadline::after(Duration::from_secs(1)));
         connections.push(socket);
         if ready.unwrap() == 0 {
             return (listener, connections);
