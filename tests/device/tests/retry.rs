@@ -27,10 +27,10 @@ fn asking(adapter: &Arc<Adapter>, from: SockAddr) -> (End, Operation, SockAddr) 
         end.connector.connect(&end.queue_pair, silent(), Offer::default(), connect.ov()).unwrap();
     }
     // No longer than that, though a sleep may be: the device gives up in the end.
-    let end = Instant::now() + Duration::from_secs(1);
-    while Instant::now() < end {
+    let enough = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < enough {
         let status = connect.status();
-        assert!(status == Status::PENDING || Instant::now() > end, "{status}");
+        assert!(status == Status::PENDING || Instant::now() > enough, "{status}");
         std::thread::sleep(Duration::from_millis(10));
     }
     (end, connect, own)
