@@ -2,6 +2,7 @@
 // What threads hand to each other through every means of the runtime: plain memory, which only the hand-over orders.
 // Under ThreadSanitizer a hand-over that does not order it is found. With an argument the program does something wrong
 // itself, so that one sees that the sanitizer would notice: `race`, `overflow`.
+#include <atomic>
 #include <process.h>
 #include <winsock2.h>
 #include <windows.h>
@@ -157,7 +158,12 @@ static void addresses()
 
 static void race()
 {
+    // Both run: what one does at its end would order its work before that of one that begins later.
+    static std::atomic<int> begun;
     on_two_threads([](int) {
+        begun.fetch_add(1, std::memory_order_relaxed);
+        while (begun.load(std::memory_order_relaxed) < 2)
+            SwitchToThread();
         for (int i = 0; i < Rounds; i++)
             plain++;
     });

@@ -173,10 +173,11 @@ fn an_interrupted_measurement_is_one_as_far_as_it_went() {
     let mut commands = vec![ping.to_vec()];
     commands.extend(["poll", "event", "descriptor", "port"].map(|wait| perf(wait).to_vec()));
     for command in commands {
-        // It may be too early for any result.
-        let is_measured = (0..8).any(|_| {
+        // It may be too early for any result. Then it has more time.
+        let is_measured = (0..14).any(|round| {
             let mut child = begin(&command);
             await_handler(&mut child);
+            std::thread::sleep(Duration::from_millis((1 << round) - 1));
             signal(&child, libc::SIGINT);
             let output = child.wait_with_output().unwrap();
             let said: Value = serde_json::from_slice(&output.stdout).unwrap();
