@@ -202,16 +202,20 @@ mod tests {
         set_last_error(0);
         assert_eq!(ndw_TerminateProcess(RawHandle::NULL, 1), 0);
         assert_eq!(last_error(), ERROR_INVALID_HANDLE);
+        crate::alone::run("api::handle::tests::a_child_terminates_itself");
+    }
+
+    #[test]
+    #[ignore = "forks; the test above runs it"]
+    fn a_child_terminates_itself() {
+        let child = crate::alone::child(|| {
+            // SAFETY: takes a function that is there as long as the program.
+            unsafe { libc::atexit(fails) };
+            ndw_TerminateProcess(ndw_GetCurrentProcess(), 7)
+        });
         let mut status = 0;
-        // SAFETY: the child calls nothing that takes a lock of another thread; `status` is ours.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::atexit(fails);
-                ndw_TerminateProcess(ndw_GetCurrentProcess(), 7);
-            }
-            assert_eq!(libc::waitpid(child, &mut status, 0), child);
-        }
+        // SAFETY: room for the status.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 7));
     }
 

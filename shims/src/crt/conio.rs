@@ -69,9 +69,15 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
 
-    /// In a child, whose standard input is a terminal of its own.
     #[test]
     fn keys_come_one_at_a_time_and_the_terminal_is_as_before() {
+        crate::alone::run("crt::conio::tests::keys_of_a_child");
+    }
+
+    /// In a child, whose standard input is a terminal of its own.
+    #[test]
+    #[ignore = "forks; the test above runs it"]
+    fn keys_of_a_child() {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
@@ -80,9 +86,7 @@ mod tests {
         let mut screen = File::from(screen);
         let before = tcgetattr(&terminal).unwrap().local_modes;
         let (mut told, tells) = std::io::pipe().unwrap();
-        // SAFETY: the child calls nothing that takes a lock of another thread.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
+        let child = crate::alone::child(|| {
             // SAFETY: takes no pointer.
             unsafe { libc::dup2(terminal.as_raw_fd(), 0) };
             let nothing = ndw__kbhit();
@@ -93,9 +97,8 @@ mod tests {
             }
             let keys = [ndw__getch() as u8, ndw__getch() as u8];
             let _ = (&tells).write(&keys);
-            // SAFETY: takes no pointer.
-            unsafe { libc::_exit(0) };
-        }
+            0
+        });
         let mut byte = [9; 1];
         told.read_exact(&mut byte).unwrap();
         assert_eq!(byte[0], 0, "no key yet");
