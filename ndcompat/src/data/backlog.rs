@@ -239,13 +239,13 @@ impl Backlog {
         wc
     }
 
-    /// Fails the oldest request of a queue, which is outstanding, as its receiver is not ready.
+    /// Fails the oldest request of a queue, which is outstanding, as its receiver is not ready. It is reported with those that are flushed,
+    /// once the device is stopped: until then the device may read the program's memory.
     pub fn time_out(&mut self, queue: &RequestQueue) {
         // First: the device still has the request, and a later one in its slot would get its result.
         queue.start_flushing();
         queue.fail_oldest(IBV_WC_RNR_RETRY_EXC_ERR);
         self.deferred.add().failed.push(queue.owner().clone());
-        queue.report(|result| self.push(result));
     }
 
     #[inline(always)]

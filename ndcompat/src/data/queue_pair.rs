@@ -257,6 +257,15 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Cancels all outstanding requests, and keeps the device from using their memory from then on.
+    ///
+    /// # Errors
+    /// The status of `ibv_destroy_qp`: the device may go on using the memory.
+    pub(crate) fn end_device_use(&self) -> Result<()> {
+        self.core.fail();
+        self.core.end_device_use().map_err(Status::from)
+    }
+
     /// The adapter that the queue pair belongs to.
     pub fn adapter(&self) -> &Arc<Adapter> {
         &self.core.adapter
@@ -421,6 +430,10 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         tracing::trace!(target: "ndcompat::queue", qp = self.number, "released");
+        if self.shared.is_some() {
+            // Drivers such as mlx5's take a queue pair's completions with it, but the receives are the shared queue's.
+            self.receive_completion_queue.reap_all();
+        }
         // The device's queue pair goes first: its queued completions point into the request queues. SAFETY: the queue pair
         // is not used after this.
         unsafe { ManuallyDrop::drop(&mut self.qp) };

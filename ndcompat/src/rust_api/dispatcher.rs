@@ -205,9 +205,12 @@ impl Dispatcher {
     /// nobody waits for, both for when no lock is held.
     fn fail(&self, status: Status) -> (Vec<Waker>, Vec<Request>) {
         let pairs = self.requests.lock().refuse(status);
-        // The device must stop using the memory before that is given back. Any queue pair may take a shared receive.
-        for pair in pairs {
-            let _ = pair.flush();
+        // The device must stop using the memory before that is given back, and no result will tell when it does. Any queue pair may take
+        // a shared receive.
+        let ended = pairs.into_iter().map(|pair| pair.end_device_use()).fold(Ok(()), Result::and);
+        if let Err(status) = ended {
+            tracing::error!(target: "ndcompat::queue", %status, "requests stay outstanding, as the device may use their memory");
+            return (Vec::new(), Vec::new());
         }
         self.requests.lock().fail(status)
     }

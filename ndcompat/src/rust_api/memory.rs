@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::{Bound, Deref, DerefMut, Range, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use std::sync::atomic::{AtomicU8, Ordering};
 use win32::io::File;
 
@@ -250,35 +251,55 @@ impl SharedMemory {
         assert!(end.is_some_and(|end| end <= self.len()), "{length} bytes at {offset} of {}", self.len());
     }
 
-    /// The bytes from `offset` on, one by one: larger atomics would be faster, but two threads may access overlapping bytes, which
-    /// atomics of different sizes must not do.
-    fn cells(&self, offset: usize, length: usize) -> &[AtomicU8] {
-        self.check(offset, length);
-        // SAFETY: `check` has verified that it is inside the memory.
-        let start = unsafe { self.0.start().add(offset) };
-        // SAFETY: in range; all other references to the bytes are to atomics of this size, too.
-        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), length) }
+    /// The address of the first byte, for who knows that nobody else is using some of the bytes: no other thread, no request, and no peer
+    /// that has the token. The memory is there as long as a clone of this is.
+    ///
+    /// ```
+    #[doc = include_str!("device.txt")]
+    /// use ndcompat::types::RegionFlags;
+    /// use ndcompat::{Provider, Session};
+    ///
+    /// let session = Session::new(&Provider::open_any()?)?;
+    /// let memory = session.shared_memory(4096, RegionFlags::RDMA_READ_SINK)?;
+    /// memory.store(0, b"read before");
+    /// // SAFETY: the range is inside the memory; peers may not write to it, and no read into it is outstanding.
+    /// let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), 4) };
+    /// assert_eq!(bytes, b"read");
+    /// # Ok::<(), ndcompat::Status>(())
+    /// ```
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.0.start()
     }
 
-    /// Copies `data` to `offset`, byte by byte. Accesses of another thread or of a peer at the same time may see or leave a mixture.
+    /// The address of `length` bytes from `offset` on.
+    fn range(&self, offset: usize, length: usize) -> *mut u8 {
+        self.check(offset, length);
+        // SAFETY: `check` has verified that it is inside the memory.
+        unsafe { self.0.start().add(offset) }
+    }
+
+    /// Copies `data` to `offset`, byte by byte. Accesses of another thread or of a peer at the same time may see or leave a mixture. Does
+    /// not order other accesses: for a peer that reads a flag and then data, store the data, then a
+    /// [`fence`](std::sync::atomic::fence) that releases, then the flag.
     ///
     /// # Panics
     /// If the range is not inside the memory.
     pub fn store(&self, offset: usize, data: &[u8]) {
-        for (cell, byte) in self.cells(offset, data.len()).iter().zip(data) {
-            cell.store(*byte, Ordering::Relaxed);
-        }
+        let to = self.range(offset, data.len());
+        // SAFETY: both ranges are as long; `data` is no part of the memory, to which there are no references.
+        unsafe { copy_bytes(data.as_ptr(), to, data.len()) };
     }
 
-    /// Copies from `offset` to `data`, byte by byte. A write of another thread or of a peer at the same time may be seen in part.
+    /// Copies from `offset` to `data`, byte by byte. A write of another thread or of a peer at the same time may be seen in part. Does not
+    /// order other accesses: for a flag that a peer writes after data, load the flag, then a [`fence`](std::sync::atomic::fence) that
+    /// acquires, then the data.
     ///
     /// # Panics
     /// If the range is not inside the memory.
     pub fn load(&self, offset: usize, data: &mut [u8]) {
-        let cells = self.cells(offset, data.len());
-        for (byte, cell) in data.iter_mut().zip(cells) {
-            *byte = cell.load(Ordering::Relaxed);
-        }
+        let from = self.range(offset, data.len());
+        // SAFETY: both ranges are as long; `data` is no part of the memory, to which there are no references.
+        unsafe { copy_bytes(from, data.as_mut_ptr(), data.len()) };
     }
 
     /// The address and token for a peer to read or write from `offset` on, as far as the flags allow.
@@ -291,6 +312,41 @@ impl SharedMemory {
             address: self.0.start().addr() as u64 + offset as u64,
             token: self.0.region.remote_token(),
         }
+    }
+}
+
+/// Copies bytes, each by an atomic access of its own, as other threads may access the same ones. Larger atomics would be faster, but two
+/// threads may access overlapping bytes, which atomics of different sizes must not do.
+///
+/// # Safety
+/// `from` must be valid for reads of `length` bytes, `to` for writes. The two do not overlap.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    for at in 0..length {
+        // SAFETY: in range; all others access the bytes by atomics of this size, too.
+        let (from, to) =
+            unsafe { (AtomicU8::from_ptr(from.add(at).cast_mut()), AtomicU8::from_ptr(to.add(at))) };
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// The same by the instruction that the processor has for it, which takes many bytes at a time. The compiler makes none of a loop over
+/// atomics.
+///
+/// # Safety
+/// As above.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the ranges are valid, as the caller says; the direction flag is clear, as the ABI says. To the compiler it does what the loop
+    // above does.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") length => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
     }
 }
 

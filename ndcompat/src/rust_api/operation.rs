@@ -64,13 +64,13 @@ impl Operation {
     ///
     /// # Safety
     /// When `call` succeeds it must have begun a request on that `OVERLAPPED`, when it fails it must not.
-    pub unsafe fn begin(
+    pub unsafe fn begin<T>(
         file: &Arc<File>,
-        call: impl FnOnce(*mut Overlapped) -> Result<()>,
+        call: impl FnOnce(*mut Overlapped) -> Result<T>,
     ) -> Result<Operation> {
         let ov = NonNull::from(Box::leak(Box::<Overlapped>::default()));
         match call(ov.as_ptr()) {
-            Ok(()) => Ok(Operation { file: file.clone(), ov, awaited: false, cancels: false }),
+            Ok(_) => Ok(Operation { file: file.clone(), ov, awaited: false, cancels: false }),
             Err(status) => {
                 // SAFETY: it was a box, and no request uses it.
                 drop(unsafe { Box::from_raw(ov.as_ptr()) });
@@ -222,12 +222,12 @@ impl Connector {
         begin!(self.notify_disconnect()).map(Operation::cancelled_with_this)
     }
 
-    /// [`Connector::disconnect`], with an `OVERLAPPED` of its own.
+    /// [`Connector::disconnect`], with an `OVERLAPPED` of its own. Does not wait.
     ///
     /// # Errors
     /// Those of [`Connector::disconnect`].
     pub fn begin_disconnect(&self) -> Result<Operation> {
-        begin!(self.disconnect())
+        begin!(self.start_disconnect())
     }
 }
 

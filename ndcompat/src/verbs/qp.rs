@@ -151,7 +151,8 @@ impl QueuePair {
         }
     }
 
-    /// Destroys the queue pair now, before it is dropped. Its completions so far stay in the queue; there are no others.
+    /// Destroys the queue pair now, before it is dropped. Its completions so far stay in the queue on some devices, and go with it on
+    /// others, as on mlx5; there are no others.
     ///
     /// # Errors
     /// The errno of `ibv_destroy_qp`.

@@ -43,6 +43,9 @@ static UNANNOUNCED: AtomicBool = AtomicBool::new(false);
 /// Whether stopped queue pairs keep their requests.
 static FLUSHES_NOTHING: AtomicBool = AtomicBool::new(false);
 
+/// Whether a queue pair that is destroyed takes its completions along.
+static TAKES_COMPLETIONS: AtomicBool = AtomicBool::new(false);
+
 static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 /// The number of faults, so that the data path takes the lock only if there are any.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -127,6 +130,15 @@ pub(crate) fn flushes_nothing() -> bool {
     FLUSHES_NOTHING.load(Ordering::Relaxed)
 }
 
+/// A queue pair that is destroyed from now on takes its completions along, as on mlx5.
+pub fn take_completions_along() {
+    TAKES_COMPLETIONS.store(true, Ordering::Release);
+}
+
+pub(crate) fn takes_completions_along() -> bool {
+    TAKES_COMPLETIONS.load(Ordering::Relaxed)
+}
+
 /// The number of faults that have not happened yet.
 pub fn pending() -> usize {
     COUNT.load(Ordering::Acquire)
@@ -138,6 +150,7 @@ pub fn forget_all() {
     READS_WAIT.store(false, Ordering::Release);
     UNANNOUNCED.store(false, Ordering::Release);
     FLUSHES_NOTHING.store(false, Ordering::Release);
+    TAKES_COMPLETIONS.store(false, Ordering::Release);
     COUNT.store(0, Ordering::Release);
 }
 

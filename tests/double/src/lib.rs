@@ -34,7 +34,7 @@ pub use device::{
 };
 pub use faults::{
     Calls, CmEvent, Side, call_that_failed, complete_with, delay_reads, fail, fail_call, failed_call,
-    flush_nothing, forget_all, hold, pending, refuse_doorbell, replace_event, stall,
+    flush_nothing, forget_all, hold, pending, refuse_doorbell, replace_event, stall, take_completions_along,
 };
 pub use null::complete_at_once;
 pub use queue_pair::{complete_reads, limit_inline_room, path_of_newest_queue_pair, stop_newest_queue_pair};

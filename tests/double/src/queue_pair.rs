@@ -2,7 +2,7 @@
 
 use crate::device::{Device, export, lock};
 use crate::faults::{self, Side};
-use crate::queues::{List, Receive, add_shared, complete, take_shared};
+use crate::queues::{Cq, List, Receive, add_shared, complete, take_shared};
 use crate::{created, destroyed, verb};
 use libc::c_int;
 use ndcompat::verbs::bindings::*;
@@ -474,6 +474,13 @@ export! {
             // SAFETY: made above, destroyed once.
             let qp = unsafe { Box::from_raw(qp.cast::<Qp>()) };
             device.queue_pairs[qp.qp.qp_num as usize - 1] = ptr::null_mut();
+            if faults::takes_completions_along() {
+                for cq in [qp.qp.send_cq, qp.qp.recv_cq] {
+                    // SAFETY: a queue lives as long as its queue pairs, and the lock is held.
+                    let completions = unsafe { &mut (*cq.cast::<Cq>()).completions };
+                    completions.retain(|wc| wc.qp_num != qp.qp.qp_num);
+                }
+            }
             device.newest = device.newest.filter(|&newest| !ptr::eq(newest, &*qp));
         })
     }

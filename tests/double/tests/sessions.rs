@@ -3,7 +3,9 @@
 #[path = "../../shared/sessions.rs"]
 mod shared;
 
-use double::{CmEvent, Side, complete_with, fail, heap, raise_async, raise_event, remove_device, turn};
+use double::{
+    CmEvent, Side, complete_with, fail, heap, hold, pending, raise_async, raise_event, remove_device, turn,
+};
 use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::{IBV_EVENT_CQ_ERR, RDMA_CM_EVENT_REJECTED};
 use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
@@ -258,6 +260,46 @@ fn no_message_is_written_to_memory_that_a_failed_session_has_given_back() {
         assert_eq!(buffer[..], [0; 8]);
         assert_eq!(server.queue_pair().build().err(), Some(Status::BUFFER_OVERFLOW));
     });
+}
+
+/// A thread is about to stop the device when another one finds that the completion queue has failed.
+#[test]
+fn memory_of_a_failed_session_comes_back_once_the_device_has_stopped() {
+    let _turn = turn();
+    let session = session();
+    let (_active, passive) = connected(&session, |_| ());
+    let receiving = passive.receive(session.buffer(8).unwrap());
+    let stopping = hold("ibv_modify_qp");
+    let returned = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let _ = session.wait(passive.disconnect());
+        });
+        while pending() > 0 {
+            std::thread::yield_now();
+        }
+        raise_async(IBV_EVENT_CQ_ERR);
+        threads.spawn(|| {
+            assert_eq!(receiving.wait().1.err(), Some(Status::BUFFER_OVERFLOW));
+            returned.store(1, Ordering::SeqCst);
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(returned.load(Ordering::SeqCst), 0, "the device has not stopped");
+        drop(stopping);
+    });
+    assert_eq!(returned.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn memory_that_a_device_does_not_let_go_of_does_not_come_back() {
+    let _turn = turn();
+    let session = session();
+    let pair = session.queue_pair().build().unwrap();
+    let receiving = pair.receive(session.buffer(8).unwrap());
+    fail("ibv_destroy_qp", libc::EIO);
+    raise_async(IBV_EVENT_CQ_ERR);
+    assert!(receiving.wait_for(Duration::from_millis(100)).is_err());
+    assert_eq!(pending(), 0);
 }
 
 /// The peer has come to the request, and goes before the task looks.

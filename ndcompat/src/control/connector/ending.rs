@@ -60,6 +60,26 @@ impl Connector {
     /// # Safety
     /// `ov` must stay valid until the request completes.
     pub unsafe fn disconnect(&self, ov: *mut Overlapped) -> Result<()> {
+        // SAFETY: the caller keeps `ov` valid until the request completes.
+        let begun = unsafe { self.start_disconnect(ov)? };
+        if begun {
+            // Another thread may end the connection: it changes the phase first, and completes the requests without the lock. With
+            // the connection all of the connector's requests end, this one last.
+            win32::io::wait_for(self.file(), ov, DISCONNECT_WAIT, || {
+                self.lock().phase != Phase::Disconnecting && self.requests.is_none()
+            });
+        }
+        Ok(())
+    }
+
+    /// [`Connector::disconnect`] without the wait. Returns whether this side has disconnected first.
+    ///
+    /// # Errors
+    /// Those of [`Connector::disconnect`].
+    ///
+    /// # Safety
+    /// `ov` must stay valid until the request completes.
+    pub(crate) unsafe fn start_disconnect(&self, ov: *mut Overlapped) -> Result<bool> {
         self.adapter().check()?;
         let mut state = self.lock();
         match state.phase {
@@ -74,7 +94,7 @@ impl Connector {
                 }
                 // SAFETY: the caller keeps `ov` valid until the request completes.
                 unsafe { self.requests.begin(self.file(), ov) }.complete(Status::SUCCESS.0, 0);
-                return Ok(());
+                return Ok(false);
             }
             Phase::Disconnecting | Phase::Closed(End::Local) => return Err(Status::INVALID_DEVICE_STATE),
             _ => return Err(Status::CONNECTION_INVALID),
@@ -96,11 +116,6 @@ impl Connector {
             self.handle(Cause::Event(ended.kind), Some(ended));
             drop(id);
         }
-        // Another thread may end the connection: it changes the phase first, and completes the requests without the lock. With
-        // the connection all of the connector's requests end, this one last.
-        win32::io::wait_for(self.file(), ov, DISCONNECT_WAIT, || {
-            self.lock().phase != Phase::Disconnecting && self.requests.is_none()
-        });
-        Ok(())
+        Ok(true)
     }
 }

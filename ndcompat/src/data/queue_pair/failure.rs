@@ -44,6 +44,17 @@ impl Core {
         Ok(())
     }
 
+    /// Makes the device let go of all memory that the requests of a failed queue pair name, whether or not it has flushed them.
+    /// Their results no longer come from the device.
+    ///
+    /// # Errors
+    /// The errno of `ibv_destroy_qp`: the device may go on using the memory.
+    pub(crate) fn end_device_use(&self) -> io::Result<()> {
+        debug_assert!(self.readiness.has_failed());
+        // SAFETY: nothing posts to the device, as in `stop`. The state tells of a failure after all queues have begun to flush.
+        unsafe { self.qp.destroy() }
+    }
+
     /// Makes the completion queues report the requests that were flushed without the device.
     #[cold]
     pub(crate) fn report_flushed(self: &Arc<Self>) {
@@ -142,6 +153,13 @@ impl Core {
         }
         if late {
             tracing::debug!(target: "ndcompat::queue", qp = self.number, "the device has not flushed");
+            // Whoever gets the results takes the memory back. With the queue pair goes a shared receive that is being filled.
+            if self.readiness.has_failed()
+                && self.shared.is_none()
+                && let Err(error) = self.end_device_use()
+            {
+                tracing::debug!(target: "ndcompat::queue", %error, "destroying a queue pair");
+            }
             self.lossy.store(true, Ordering::Release);
             self.report_flushed();
         }

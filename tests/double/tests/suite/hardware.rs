@@ -2,8 +2,8 @@
 
 use double::{
     ADDRESS, SECOND_ADDRESS, add_second, fail, flush_nothing, forget_all, limit_inline_room, newest_vector,
-    path_of_newest_queue_pair, pending, raise_async, report_attributes, report_longest_message, set_path,
-    share_guid, stop_newest_queue_pair, turn,
+    objects, path_of_newest_queue_pair, pending, raise_async, report_attributes, report_longest_message,
+    set_path, share_guid, stop_newest_queue_pair, turn,
 };
 use ndcompat::types::RequestFlags;
 use ndcompat::verbs::bindings::*;
@@ -202,9 +202,11 @@ fn requests_that_the_device_never_flushes_are_cancelled() {
     // There is no receive for it.
     assert_eq!(active.send(2, 5, RequestFlags::empty()), Status::SUCCESS);
     flush_nothing();
+    let queue_pairs = objects()[0];
     // SAFETY: no arguments.
     assert_eq!(unsafe { active.queue_pair.flush() }, Status::SUCCESS);
     let mut results = [(); 2].map(|()| active.result());
+    assert_eq!(objects()[0], queue_pairs - 1, "the device may go on using their memory");
     results.sort_by_key(|result| result.request_context);
     let seen = results.map(|result| (result.request_context, result.status));
     assert_eq!(seen, [1, 2].map(|context| (context, Status::CANCELED)));

@@ -1,7 +1,7 @@
 //! Receives that the peer lacks, and shared receive queues that get low.
 
 use crate::shared_queue;
-use double::{hold, turn};
+use double::{hold, take_completions_along, turn};
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags};
@@ -98,6 +98,22 @@ fn ends(ov: &Ov) {
         std::thread::yield_now();
     }
     assert_eq!(ov.internal(), Status::SUCCESS);
+}
+
+/// As on mlx5: the receive is the shared queue's, and the queue pair's completions go with it.
+#[test]
+fn a_message_is_reported_though_its_queue_pair_has_gone_before_anybody_looked() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer, shared) = sharing(&adapter, 0);
+    connect(&peer, &own);
+    post(&own, &shared, 1);
+    send(&peer, 1);
+    take_completions_along();
+    let spare = Client::on(&adapter);
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    let result = own.result();
+    assert_eq!((result.request_context, result.status, result.bytes_transferred), (0, Status::SUCCESS, 8));
 }
 
 #[test]
