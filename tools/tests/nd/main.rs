@@ -135,6 +135,23 @@ fn info_shows_a_folder_of_providers_whose_name_is_no_text() {
 }
 
 #[test]
+fn info_shows_an_adapter_that_cannot_be_opened_and_why() {
+    let info = |arguments: &[&str]| {
+        let output = nd(arguments).env("NDCOMPAT_MEMORY_WINDOWS", "3").assert().code(1);
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let text = info(&["info"]);
+    let error = "error: opening the adapter of 127.0.0.1:0: ND_INVALID_PARAMETER";
+    assert!(text.contains(&format!("\n127.0.0.1\n    {error}")) && text.contains("\nproviders:"), "{text}");
+    let info: Value = serde_json::from_str(&info(&["info", "--json", "127.0.0.1"])).unwrap();
+    let adapter = &info["adapters"][0];
+    assert!(adapter["device"].is_null() && adapter["addresses"][0] == "127.0.0.1", "{info}");
+    assert_eq!(adapter["status"], "ND_INVALID_PARAMETER");
+    assert!(adapter["error"].as_str().unwrap().starts_with("opening the adapter of 127.0.0.1"), "{info}");
+    assert!(info["catalogue"]["providers"].is_array() && info["kernel"].is_string(), "{info}");
+}
+
+#[test]
 fn without_a_device_info_and_doctor_fail_and_say_what_to_do() {
     if std::path::Path::new("/sys/class/infiniband").exists() {
         return;
