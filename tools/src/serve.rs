@@ -91,9 +91,7 @@ impl Peer {
         if let Some(own) = &self.loopback {
             return Ok(Ends { to: start(peer::own_address(own.as_ref(), 0)?)?, from: None });
         }
-        let to = peer::address(self.host.as_ref().context("no host")?, PORT)?;
-        let from = self.bind.as_ref().map(|own| peer::address(own, 0)).transpose()?;
-        Ok(Ends { to, from })
+        Ends::find(self.host.as_ref().context("no host")?, PORT, self.bind.as_ref())
     }
 }
 
