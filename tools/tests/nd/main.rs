@@ -498,6 +498,38 @@ fn the_name_of_a_peers_file_moves_no_terminal() {
 }
 
 #[test]
+fn a_name_that_is_no_text_is_not_changed_in_silence() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (to, from) = (folder.path().join("to"), folder.path().join(std::ffi::OsStr::from_bytes(b"a\xff")));
+    std::fs::create_dir(&to).unwrap();
+    std::fs::write(&from, "text").unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let copy = |to: &str| {
+        let mut copy = nd(&["copy", "--port", server.port()]);
+        copy.arg(&from).arg(to).assert()
+    };
+    copy("127.0.0.1:").code(1).stderr(contains("is no UTF-8").and(contains("HOST:NAME")));
+    copy("127.0.0.1:a").success();
+    let names: Vec<_> = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["a"]);
+}
+
+#[test]
+fn a_peer_makes_no_hidden_file_unless_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let receive = ["--receive", folder.path().to_str().unwrap()];
+    let copy = |server: &Server| {
+        nd(&["copy", "/etc/hostname", "127.0.0.1:.bash_profile", "--port", server.port()]).assert()
+    };
+    let refused = copy(&Server::start(&receive)).code(1);
+    refused.stderr(contains("the peer says: '.bash_profile' begins with a dot").and(contains("--hidden")));
+    assert!(!folder.path().join(".bash_profile").exists());
+    copy(&Server::start(&[&receive[..], &["--hidden"]].concat())).success();
+    assert!(folder.path().join(".bash_profile").exists());
+}
+
+#[test]
 fn a_name_that_may_be_meant_as_the_port_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&["--receive", folder.path().to_str().unwrap()]);
