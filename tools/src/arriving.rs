@@ -212,6 +212,32 @@ mod tests {
         assert_eq!(names(folder.path()), [name]);
     }
 
+    /// Whether it is on the disk then, only a loss of power could tell.
+    #[test]
+    fn the_folder_is_stored_after_the_name() {
+        use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+        for overwrite in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = arrived(folder.path(), "name", "text");
+            let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+            let wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::OPEN;
+            add_watch(&watch, folder.path(), wanted).unwrap();
+            file.finish(overwrite).unwrap();
+            let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+            let mut events = Reader::new(&watch, &mut room);
+            let mut is_named = false;
+            let mut is_opened = false;
+            while let Ok(event) = events.next() {
+                let is_name = event.file_name().is_some_and(|name| name == c"name");
+                is_named |= is_name && !event.events().contains(ReadFlags::OPEN);
+                // The folder itself: that has no name here.
+                is_opened |=
+                    is_named && event.file_name().is_none() && event.events().contains(ReadFlags::OPEN);
+            }
+            assert!(is_named && is_opened, "{overwrite}");
+        }
+    }
+
     #[test]
     fn a_temporary_name_that_is_taken_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
