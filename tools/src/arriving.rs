@@ -1,7 +1,7 @@
 //! A file that is being received. It gets its name once it is complete.
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, fstatvfs, linkat, open, renameat_with, syncfs};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -58,36 +58,48 @@ impl Drop for Part {
 }
 
 impl Arriving {
-    /// Creates a file for this name in the folder. [`finish`](Self::finish) gives it the name.
-    pub fn begin(folder: &Path, name: &str) -> Result<Arriving> {
+    /// Creates a file for this name in the folder, if there is room for its length. [`finish`](Self::finish) gives it the name.
+    ///
+    /// Errors name the file, but not the folder: they are told to the peer.
+    pub fn begin(folder: &Path, name: &str, length: u64) -> Result<Arriving> {
         let unnamed = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from(0o666));
-        match unnamed {
-            Ok(file) => Ok(Arriving {
-                file: file.into(),
-                folder: folder.to_owned(),
-                name: name.to_owned(),
-                part: None,
-            }),
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Arriving::begin_named(folder, name),
-            Err(error) => Err(error).with_context(|| format!("making a file in {}", folder.display())),
+        let arriving = match unnamed {
+            Ok(file) => {
+                Arriving { file: file.into(), folder: folder.to_owned(), name: name.to_owned(), part: None }
+            }
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Arriving::begin_named(folder, name)?,
+            Err(error) => return Err(error).with_context(|| making(name)),
+        };
+        arriving.has_room(length).with_context(|| format!("'{name}' has {length} bytes"))?;
+        Ok(arriving)
+    }
+
+    /// Whether the file system has so many bytes now. They are not reserved: else a peer could fill the disk by a number alone.
+    fn has_room(&self, length: u64) -> io::Result<()> {
+        match fstatvfs(&self.file) {
+            // One without blocks does not tell.
+            Ok(system) if system.f_blocks > 0 && system.f_bavail.saturating_mul(system.f_frsize) < length => {
+                Err(Errno::NOSPC.into())
+            }
+            _ => Ok(()),
         }
     }
 
     /// Creates a file that has a temporary name until it has its own.
     fn begin_named(folder: &Path, name: &str) -> Result<Arriving> {
         let made = Part::take(folder, |part| File::create_new(part));
-        let (file, part) = made.with_context(|| format!("making a file in {}", folder.display()))?;
+        let (file, part) = made.with_context(|| making(name))?;
         Ok(Arriving { file, folder: folder.to_owned(), name: name.to_owned(), part: Some(part) })
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).with_context(|| format!("writing to {}", self.target().display()))
+        self.file.write_all(bytes).with_context(|| self.writing())
     }
 
     /// Gives the file its name. An existing file is replaced only with `overwrite`.
     pub fn finish(self, overwrite: bool) -> Result<()> {
-        let target = self.target();
-        self.file.sync_all().with_context(|| format!("writing to {}", target.display()))?;
+        let target = self.folder.join(&self.name);
+        self.file.sync_all().with_context(|| self.writing())?;
         let named = match (&self.part, overwrite) {
             (None, false) => self.link(&target),
             // link(2) fails if the name exists, rename(2) replaces it.
@@ -99,12 +111,24 @@ impl Arriving {
         match named {
             // Another copy of this name was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(exists(&self.name)),
-            named => named.with_context(|| format!("naming {}", target.display())),
+            named => named.with_context(|| format!("naming '{}'", self.name))?,
+        }
+        self.sync_name().with_context(|| format!("storing the name '{}'", self.name))
+    }
+
+    /// Stores the folder, too: otherwise a loss of power may take the name, and with it the file.
+    fn sync_name(&self) -> io::Result<()> {
+        match File::open(&self.folder).and_then(|folder| folder.sync_all()) {
+            // It may be written to, but not read; or its file system stores no folders by themselves.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
+                Ok(syncfs(&self.file)?)
+            }
+            outcome => outcome,
         }
     }
 
-    fn target(&self) -> PathBuf {
-        self.folder.join(&self.name)
+    fn writing(&self) -> String {
+        format!("writing '{}'", self.name)
     }
 
     /// Links the unnamed file to a name.
@@ -112,6 +136,10 @@ impl Arriving {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(linkat(CWD, own, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
     }
+}
+
+fn making(name: &str) -> String {
+    format!("making a file for '{name}'")
 }
 
 /// What to say if there is a file of this name.
@@ -126,7 +154,7 @@ mod tests {
     use super::*;
 
     fn arrived(folder: &Path, name: &str, text: &str) -> Arriving {
-        let mut file = Arriving::begin(folder, name).unwrap();
+        let mut file = Arriving::begin(folder, name, text.len() as u64).unwrap();
         file.write(text.as_bytes()).unwrap();
         file
     }
@@ -182,6 +210,32 @@ mod tests {
         first.finish(true).unwrap();
         assert_eq!(fs::read(folder.path().join(&name)).unwrap(), b"first");
         assert_eq!(names(folder.path()), [name]);
+    }
+
+    /// Whether it is on the disk then, only a loss of power could tell.
+    #[test]
+    fn the_folder_is_stored_after_the_name() {
+        use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+        for overwrite in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = arrived(folder.path(), "name", "text");
+            let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+            let wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::OPEN;
+            add_watch(&watch, folder.path(), wanted).unwrap();
+            file.finish(overwrite).unwrap();
+            let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+            let mut events = Reader::new(&watch, &mut room);
+            let mut is_named = false;
+            let mut is_opened = false;
+            while let Ok(event) = events.next() {
+                let is_name = event.file_name().is_some_and(|name| name == c"name");
+                is_named |= is_name && !event.events().contains(ReadFlags::OPEN);
+                // The folder itself: that has no name here.
+                is_opened |=
+                    is_named && event.file_name().is_none() && event.events().contains(ReadFlags::OPEN);
+            }
+            assert!(is_named && is_opened, "{overwrite}");
+        }
     }
 
     #[test]

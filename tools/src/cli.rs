@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const PORT: u16 = 7650;
 /// How long a server lets a peer be silent, unless it is told.
 pub const IDLE: Duration = Duration::from_secs(60);
+/// The longest time that a request can ask for besides.
+pub const LONGEST_IDLE: Duration = Duration::from_secs(u16::MAX as u64);
 
 /// RDMA through the NetworkDirect interfaces: lists adapters, diagnoses, measures, copies.
 #[derive(Parser)]
@@ -73,9 +75,15 @@ pub struct Serve {
     /// Lets a received file replace an existing one
     #[arg(long, requires = "receive")]
     pub overwrite: bool,
+    /// Accepts names that begin with a dot, as those of a shell's settings
+    #[arg(long, requires = "receive")]
+    pub hidden: bool,
     /// How long a peer may be silent, in seconds, before its connection is ended
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = limit)]
     pub idle: Duration,
+    /// How much longer a peer may ask for, in seconds: `nd perf` with writes or reads for its --duration, `nd ping` for its --interval
+    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
+    pub idle_max: Duration,
     /// Exits after this many connections
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub connections: Option<u64>,

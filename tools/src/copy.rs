@@ -3,7 +3,7 @@
 use crate::cli;
 use crate::messages::{Receives, Waiting, say};
 use crate::output;
-use crate::peer::{Ends, address, connect, session};
+use crate::peer::{Ends, connect, session};
 use crate::place::check_name;
 use crate::protocol::file::{END, FAILED, LONGEST_MESSAGE, NAME, PIECE, TAKEN, WHOLE};
 use crate::protocol::{Purpose, Request};
@@ -18,17 +18,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
-    let own_name = || options.file.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = match options.to.name.as_str() {
-        "" => own_name().context("the file has no name")?,
+        "" => own_name(&options.file)?,
         name => name.to_owned(),
     };
     check_name(&name).map_err(Error::msg)?;
     let source = options.file.display();
     let (mut file, length) = open(&options.file)?;
-    let to = address(&options.to.host, options.port)?;
-    let from = options.bind.as_ref().map(|own| address(own, 0)).transpose()?;
-    let ends = Ends { to, from };
+    let ends = Ends::find(&options.to.host, options.port, options.bind.as_ref())?;
+    let to = ends.to;
     let session = session(ends, 4 * options.depth + 16)?;
     let (depth, piece) = (options.depth as usize, options.piece as usize);
     let pair = session.queue_pair().receives(options.depth + 4).requests(2 * options.depth + 4).build()?;
@@ -55,7 +53,7 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     let (mut digest, mut sent, mut taken, mut copied) = (Sha256::new(), 0u64, 0u64, 0u64);
     let mut free: Vec<Buffer> = (0..depth).map(|_| session.buffer(piece)).collect::<ndcompat::Result<_>>()?;
     let mut writing: VecDeque<(Transfer<Buffer>, Transfer<Buffer>)> = VecDeque::new();
-    let shows = !options.quiet && !json && std::io::stderr().is_terminal();
+    let progress = Progress { is_shown: !options.quiet && !json && std::io::stderr().is_terminal() };
     loop {
         // At most `depth` pieces are in flight: the peer has so many buffers.
         while sent - taken >= depth as u64 {
@@ -90,13 +88,7 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
         writing.push_back((written, connection.send(message)));
         sent += 1;
         copied += bytes as u64;
-        if shows {
-            eprint!(
-                "\r{copied} of {length} bytes, {:.1} MB/s ",
-                copied as f64 / begin.elapsed().as_secs_f64() / 1e6
-            );
-            let _ = std::io::stderr().flush();
-        }
+        progress.show(copied, length, begin);
     }
     for (written, told) in writing {
         waiting.wait(told)?.1.context("telling of a piece")?;
@@ -114,9 +106,7 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
     // The peer writes all of it to its disk first.
     let limit = options.timeout + Duration::from_secs(copied >> 20);
     let verdict = next_answer(&Waiting { limit, ..waiting }, &connection, &mut answers)?;
-    if shows {
-        eprint!("\r\x1b[K");
-    }
+    drop(progress);
     ensure!(verdict.first() == Some(&WHOLE), "the peer answers something else than that all is well");
     let seconds = begin.elapsed().as_secs_f64();
     let _ = session.wait_for(options.timeout, connection.disconnect());
@@ -135,6 +125,38 @@ pub fn run(options: &cli::Copy, json: bool) -> Result<bool> {
         eprintln!("nd: {hint}");
     }
     Ok(true)
+}
+
+/// The progress on a terminal. Its line is wiped before anything else is said, an error as well.
+struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    fn show(&self, copied: u64, length: u64, begin: Instant) {
+        if self.is_shown {
+            let rate = copied as f64 / begin.elapsed().as_secs_f64() / 1e6;
+            eprint!("\r{copied} of {length} bytes, {rate:.1} MB/s ");
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// The name of the file here. One that is no text would be another there.
+fn own_name(file: &Path) -> Result<String> {
+    let name = file.file_name().context("the file has no name")?;
+    let text = name.to_str().with_context(|| {
+        format!("the name of {} is no UTF-8, as names there are: give it one, HOST:NAME", file.display())
+    })?;
+    Ok(text.to_owned())
 }
 
 /// Opens the file, and returns its length. Only plain files have one.

@@ -50,6 +50,15 @@ impl Findings {
         self.0.push(Finding { level: Level::Error, found: found.into(), mend: Some(mend.into()) });
     }
 
+    /// An error, or, where RDMA works all the same, a warning.
+    fn fault(&mut self, works: bool, found: impl Into<String>, mend: impl Into<String>) {
+        if works {
+            self.warning(found, mend);
+        } else {
+            self.error(found, mend);
+        }
+    }
+
     fn is_well(&self) -> bool {
         self.0.iter().all(|finding| finding.level != Level::Error)
     }
@@ -116,6 +125,25 @@ impl Machine {
         self.name_spaces(&mut findings);
         self.control_groups(&mut findings);
         findings
+    }
+
+    /// Whether the machine's distribution is one of these, or like one.
+    fn is_like(&self, names: &[&str]) -> bool {
+        let system = self.read("/etc/os-release").unwrap_or_default();
+        let mut words = system
+            .lines()
+            .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
+            .flat_map(|value| value.trim_matches(['"', '\'']).split_whitespace());
+        words.any(|word| names.contains(&word))
+    }
+
+    /// How to install a package, which has another name where there is no `apt-get`.
+    fn install(&self, debian: &str, other: &str) -> String {
+        if self.is_like(&["debian", "ubuntu"]) {
+            format!("sudo apt-get install {debian}")
+        } else {
+            format!("install the package {other}")
+        }
     }
 
     fn is_container(&self) -> bool {

@@ -1,6 +1,7 @@
 //! `nd info`: the adapters and their capabilities.
 
 use crate::cli;
+use crate::failure;
 use crate::output;
 use crate::peer::address;
 use anyhow::{Context, Result};
@@ -59,19 +60,43 @@ pub fn rdma_core() -> Option<String> {
     Some(version)
 }
 
-/// The adapters, each with its addresses.
-fn adapters(wanted: Option<SocketAddr>) -> Result<Vec<(Arc<Adapter>, Vec<SocketAddr>)>> {
-    let mut adapters: Vec<(Arc<Adapter>, Vec<SocketAddr>)> = Vec::new();
+/// An adapter with its addresses, or an address whose adapter cannot be used, and why.
+struct Found {
+    addresses: Vec<SocketAddr>,
+    adapter: Result<(Arc<Adapter>, AdapterInfo)>,
+}
+
+impl Found {
+    fn device(&self) -> Option<String> {
+        self.adapter.as_ref().ok().map(|(adapter, _)| adapter.device_name())
+    }
+
+    fn shown_addresses(&self) -> Vec<String> {
+        self.addresses.iter().map(|address| address.ip().to_string()).collect()
+    }
+}
+
+/// The adapters that can be used, each with its addresses, and the addresses of the others.
+fn adapters(wanted: Option<SocketAddr>) -> Result<Vec<Found>> {
+    let mut found: Vec<Found> = Vec::new();
     let all = Provider::addresses().context("listing the addresses with RDMA")?;
     for address in all.into_iter().filter(|address| wanted.is_none_or(|wanted| wanted.ip() == address.ip())) {
-        let adapter = Provider::open(address).with_context(|| format!("opening the adapter of {address}"))?;
-        let name = adapter.device_name();
-        match adapters.iter_mut().find(|(known, _)| known.device_name() == name) {
-            Some((_, addresses)) => addresses.push(address),
-            None => adapters.push((adapter, vec![address])),
+        let adapter = Provider::open(address).with_context(|| format!("opening the adapter of {address}"));
+        let name = adapter.as_ref().ok().map(|adapter| adapter.device_name());
+        let known = found.iter_mut().find(|known| name.is_some() && known.device() == name);
+        if let Some(known) = known {
+            known.addresses.push(address);
+            continue;
         }
+        let adapter = adapter.and_then(|adapter| {
+            let info = adapter.info().with_context(|| {
+                format!("asking {}, the adapter of {address}, for its limits", adapter.device_name())
+            })?;
+            Ok((adapter, info))
+        });
+        found.push(Found { addresses: vec![address], adapter });
     }
-    Ok(adapters)
+    Ok(found)
 }
 
 pub fn run(options: &cli::Info, json: bool) -> Result<bool> {
@@ -82,12 +107,12 @@ pub fn run(options: &cli::Info, json: bool) -> Result<bool> {
             anyhow::Error::from(Status::INVALID_ADDRESS).context(format!("{} is no adapter's", wanted.ip()))
         );
     }
+    let are_usable = !adapters.is_empty() && adapters.iter().all(|found| found.adapter.is_ok());
     let (kernel, rdma_core) = (kernel(), rdma_core());
     let catalogue = Provider::catalogue();
     let (none, advice) = ("no address of this machine has RDMA", "`nd doctor` says why, and what mends it");
     if json {
-        let adapters: Vec<_> =
-            adapters.iter().map(|(adapter, addresses)| as_json(adapter, addresses)).collect::<Result<_>>()?;
+        let adapters: Vec<_> = adapters.iter().map(as_json).collect();
         let version = env!("CARGO_PKG_VERSION");
         let mut shown = json!({
             "ndcompat": version, "kernel": kernel, "rdma_core": rdma_core, "adapters": adapters,
@@ -97,36 +122,52 @@ pub fn run(options: &cli::Info, json: bool) -> Result<bool> {
             (shown["error"], shown["advice"]) = (none.into(), advice.into());
         }
         output::json(&shown);
-        return Ok(!adapters.is_empty());
+        return Ok(are_usable);
     }
     out!(
         "ndcompat {}, rdma-core {}, Linux {kernel}",
         env!("CARGO_PKG_VERSION"),
         rdma_core.as_deref().unwrap_or("of unknown version")
     );
-    for (adapter, addresses) in &adapters {
-        let info = adapter.info().context("asking the adapter for its limits")?;
-        let shown: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
-        out!("\n{}: {}", adapter.device_name(), shown.join(", "));
-        for (name, unit, value) in LIMITS {
-            let value = value(&info);
-            let shown = match *name {
-                "InfoVersion" | "VendorId" | "DeviceId" | "AdapterId" => format!("{value:#x}"),
-                "AdapterFlags" => format!("{value:#x} {}", flags(&info).join(" ")),
-                _ => format!("{value} {unit}"),
-            };
-            out!("    {name:<28}{shown}");
-        }
-        for (name, meaning) in adapter.quirks() {
-            out!("    quirk {name:<22}{meaning}");
-        }
+    for found in &adapters {
+        print(found);
     }
     print_catalogue(&catalogue);
     if adapters.is_empty() {
         eprintln!("nd: {none}");
         eprintln!("    {advice}");
     }
-    Ok(!adapters.is_empty())
+    Ok(are_usable)
+}
+
+/// Shows an adapter, or why it cannot be used.
+fn print(found: &Found) {
+    let addresses = found.shown_addresses().join(", ");
+    let (adapter, info) = match &found.adapter {
+        Ok(usable) => usable,
+        Err(error) => {
+            out!("\n{addresses}");
+            out!("    error: {error:#}");
+            let advice = failure::as_json(error, None);
+            if let Some(advice) = advice["advice"].as_str() {
+                out!("    {advice}");
+            }
+            return;
+        }
+    };
+    out!("\n{}: {addresses}", adapter.device_name());
+    for (name, unit, value) in LIMITS {
+        let value = value(info);
+        let shown = match *name {
+            "InfoVersion" | "VendorId" | "DeviceId" | "AdapterId" => format!("{value:#x}"),
+            "AdapterFlags" => format!("{value:#x} {}", flags(info).join(" ")),
+            _ => format!("{value} {unit}"),
+        };
+        out!("    {name:<28}{shown}");
+    }
+    for (name, meaning) in adapter.quirks() {
+        out!("    quirk {name:<22}{meaning}");
+    }
 }
 
 /// Shows the providers that C programs find.
@@ -173,16 +214,24 @@ fn catalogue_as_json(catalogue: &Catalogue) -> Value {
     json!({ "folders": folders, "providers": providers, "refused": catalogue.refused })
 }
 
-fn as_json(adapter: &Adapter, addresses: &[SocketAddr]) -> Result<Value> {
-    let info = adapter.info().context("asking the adapter for its limits")?;
+/// An adapter, or why it cannot be used: then `error` and what else there is of a failure.
+fn as_json(found: &Found) -> Value {
+    let addresses = found.shown_addresses();
+    let (adapter, info) = match &found.adapter {
+        Ok(usable) => usable,
+        Err(error) => {
+            let mut shown = failure::as_json(error, None);
+            (shown["device"], shown["addresses"]) = (Value::Null, addresses.into());
+            return shown;
+        }
+    };
     let limits: Map<String, Value> = LIMITS
         .iter()
-        .map(|(name, unit, value)| ((*name).to_owned(), json!({ "value": value(&info), "unit": unit })))
+        .map(|(name, unit, value)| ((*name).to_owned(), json!({ "value": value(info), "unit": unit })))
         .collect();
     let quirks: Map<String, Value> =
         adapter.quirks().into_iter().map(|(name, meaning)| (name.to_owned(), meaning.into())).collect();
-    let addresses: Vec<_> = addresses.iter().map(|address| address.ip()).collect();
-    Ok(json!({
-        "device": adapter.device_name(), "addresses": addresses, "limits": limits, "flags": flags(&info), "quirks": quirks,
-    }))
+    json!({
+        "device": adapter.device_name(), "addresses": addresses, "limits": limits, "flags": flags(info), "quirks": quirks,
+    })
 }

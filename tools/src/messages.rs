@@ -4,12 +4,16 @@ use anyhow::{Context, Error, Result};
 use ndcompat::{Buffer, Connection, Pair, Session, Status, Transfer};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
+
+/// How long to poll at most while nothing arrives: a peer that has asked for it and then does nothing takes no processor.
+const LONGEST_SPIN: Duration = Duration::from_secs(1);
 
 /// How to wait for what the peer does.
 pub struct Waiting<'a> {
     pub session: &'a Session,
-    /// Polls instead of sleeping, as the peer has asked.
+    /// Polls instead of sleeping, as the peer has asked, as long as something arrives.
     pub polls: bool,
     /// How long the peer may do nothing.
     pub limit: Duration,
@@ -19,9 +23,14 @@ impl Waiting<'_> {
     /// Waits for something that the peer does, or for what it answers.
     pub fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
         let (session, limit) = (self.session, self.limit);
-        let outcome =
-            if self.polls { session.spin_for(limit, future) } else { session.wait_for(limit, future) };
-        outcome.ok_or_else(|| silent(limit))
+        let mut future = pin!(future);
+        let spin = if self.polls { limit.min(LONGEST_SPIN) } else { Duration::ZERO };
+        if !spin.is_zero()
+            && let Some(output) = session.spin_for(spin, future.as_mut())
+        {
+            return Ok(output);
+        }
+        session.wait_for(limit - spin, future).ok_or_else(|| silent(limit))
     }
 }
 

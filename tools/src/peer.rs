@@ -2,18 +2,33 @@
 
 use crate::place::Place;
 use crate::protocol::{Answer, Request};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail, ensure};
 use ndcompat::{ConnectError, Connection, Offer, Pair, Provider, Session, Status};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// The address of a place; `port` is for one without a port.
+/// The address of a place, the first if it has several; `port` is for one without a port.
 pub fn address(place: &Place, port: u16) -> Result<SocketAddr> {
+    addresses(place, port).map(|found| found[0])
+}
+
+/// The addresses of a place, one at least.
+fn addresses(place: &Place, port: u16) -> Result<Vec<SocketAddr>> {
     let (host, port) = (place.host.as_str(), place.port.unwrap_or(port));
-    let mut found = (host, port)
+    let found: Vec<_> = (host, port)
         .to_socket_addrs()
-        .with_context(|| format!("looking up the host '{host}', as `getent ahosts {host}` does"))?;
-    found.next().ok_or_else(|| anyhow!("the host '{host}' has no address"))
+        .with_context(|| format!("looking up the host '{host}', as `getent ahosts {host}` does"))?
+        .collect();
+    ensure!(!found.is_empty(), "the host '{host}' has no address");
+    Ok(found)
+}
+
+/// The first of some addresses that will do. If none does, it is the very first, and an error will tell of it.
+fn choice(found: &[SocketAddr], will_do: impl Fn(SocketAddr) -> bool) -> SocketAddr {
+    match found {
+        [only] => *only,
+        _ => found.iter().copied().find(|&one| will_do(one)).unwrap_or(found[0]),
+    }
 }
 
 /// The given local address, which must be an RDMA address, or the first RDMA address.
@@ -42,6 +57,19 @@ fn first(wanted: impl Fn(&SocketAddr) -> bool) -> Result<SocketAddr> {
 pub struct Ends {
     pub to: SocketAddr,
     pub from: Option<SocketAddr>,
+}
+
+impl Ends {
+    /// The ends for a host and a local end. Of a host with several addresses, the first counts to which RDMA leads: IPv6 is often
+    /// first, and may have none.
+    pub fn find(host: &Place, port: u16, own: Option<&Place>) -> Result<Ends> {
+        let from = own.map(|own| address(own, 0)).transpose()?;
+        let to = choice(&addresses(host, port)?, |to| match from {
+            Some(from) => from.is_ipv4() == to.is_ipv4(),
+            None => Provider::resolve(to).is_ok(),
+        });
+        Ok(Ends { to, from })
+    }
 }
 
 /// A session on the adapter of the local address, or that reaches the peer. `depth` is the size of its completion queue.
@@ -113,5 +141,14 @@ mod tests {
             assert_eq!(address(&text.parse().unwrap(), 7).unwrap(), whole.parse().unwrap(), "{text}");
         }
         assert!(address(&"no-such-host.invalid".parse().unwrap(), 7).is_err());
+    }
+
+    #[test]
+    fn of_a_hosts_addresses_the_first_that_will_do_is_chosen() {
+        let found = ["[fd00::1]:7", "192.0.2.1:7", "192.0.2.2:7"].map(|text| text.parse().unwrap());
+        assert_eq!(choice(&found, |_| true), found[0]);
+        assert_eq!(choice(&found, |one| one.is_ipv4()), found[1]);
+        assert_eq!(choice(&found, |_| false), found[0], "the error is about this one");
+        assert_eq!(choice(&found[2..], |_| unreachable!()), found[2], "there is nothing to choose");
     }
 }

@@ -222,7 +222,8 @@ impl Run<'_> {
             .collect::<Result<_>>()?;
         let polls = self.options.wait == Wait::Poll;
         let depth = if purpose == Purpose::Memory { 1 } else { depth };
-        let silence = seconds(self.options.duration);
+        // Of writes and reads the server sees nothing.
+        let silence = if purpose == Purpose::Memory { seconds(self.options.duration) } else { 0 };
         let request = Request { purpose, polls, silence, size: self.size, depth };
         let (connection, answer) = connect(&self.session, pair, ends, &request, self.options.peer.timeout)?;
         let credits = if purpose == Purpose::Sink { request.receives().into() } else { u64::MAX };

@@ -100,7 +100,7 @@ impl Destination {
 
 /// Checks the name of a file at the destination.
 pub fn check_name(name: &str) -> Result<(), String> {
-    let is_plain = name.len() <= 255 && !name.contains('/') && name != "." && name != "..";
+    let is_plain = name.len() <= 255 && !name.contains(['/', '\0']) && name != "." && name != "..";
     if is_plain {
         Ok(())
     } else {

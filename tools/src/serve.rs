@@ -1,6 +1,6 @@
 //! `nd serve`: the other end of ping, perf and copy.
 
-use crate::cli::{self, IDLE, PORT, Peer};
+use crate::cli::{self, IDLE, LONGEST_IDLE, PORT, Peer};
 use crate::failure;
 use crate::messages::{Receives, Waiting, ended, receive_all};
 use crate::output::{self, plain};
@@ -29,10 +29,12 @@ pub fn run(options: &cli::Serve, json: bool) -> Result<bool> {
     {
         anyhow::bail!("{} is no folder", folder.display());
     }
-    let files = Files { folder: options.receive.clone(), overwrite: options.overwrite, json };
+    let folder = options.receive.clone();
+    let files = Files { folder, overwrite: options.overwrite, hidden: options.hidden, json };
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
-    let service = Service { at: address, files, room: Room::default(), idle: options.idle };
+    let (idle, idle_max) = (options.idle, options.idle_max);
+    let service = Service { at: address, files, room: Room::default(), idle, idle_max };
     if json {
         output::json(&serde_json::json!({ "listening": address }));
     } else {
@@ -77,7 +79,9 @@ pub fn start(address: SocketAddr) -> Result<SocketAddr> {
     let (session, acceptor) = listen(address)?;
     let address = acceptor.local_address()?;
     thread::Builder::new().name("nd-serve".into()).spawn(move || {
-        let service = Service { at: address, files: Files::default(), room: Room::default(), idle: IDLE };
+        let (files, room) = (Files::default(), Room::default());
+        // Its only client is this process.
+        let service = Service { at: address, files, room, idle: IDLE, idle_max: LONGEST_IDLE };
         while let Ok(incoming) = session.wait(acceptor.request()) {
             service.serve_in_thread(incoming);
         }
@@ -91,9 +95,7 @@ impl Peer {
         if let Some(own) = &self.loopback {
             return Ok(Ends { to: start(peer::own_address(own.as_ref(), 0)?)?, from: None });
         }
-        let to = peer::address(self.host.as_ref().context("no host")?, PORT)?;
-        let from = self.bind.as_ref().map(|own| peer::address(own, 0)).transpose()?;
-        Ok(Ends { to, from })
+        Ends::find(self.host.as_ref().context("no host")?, PORT, self.bind.as_ref())
     }
 }
 
@@ -103,7 +105,9 @@ struct Service {
     at: SocketAddr,
     files: Files,
     room: Room,
+    /// How long a peer may be silent, and how much longer it may ask for.
     idle: Duration,
+    idle_max: Duration,
 }
 
 impl Service {
@@ -145,6 +149,14 @@ impl Service {
             incoming.reject(b"nd serve takes files only with --receive")?;
             anyhow::bail!("a file is refused: nd serve was started without --receive");
         }
+        let silence = Duration::from_secs(request.silence.into());
+        if silence > self.idle_max {
+            let most = self.idle_max;
+            let reason =
+                format!("nd serve lets nobody be silent for {silence:?}, but for {most:?} (--idle-max)");
+            incoming.reject(reason.as_bytes())?;
+            anyhow::bail!("a peer wants to be silent for {silence:?}, and --idle-max is {most:?}");
+        }
         let Some(_share) = self.room.take(request.memory()) else {
             incoming.reject(b"nd serve has too many connections, or too little memory left for this one")?;
             anyhow::bail!(
@@ -171,8 +183,10 @@ impl Service {
         let none = RemoteMemory { address: 0, token: 0 };
         let answer = Answer { memory: memory.as_ref().map_or(none, |memory| memory.remote(0)) }.to_bytes();
         let offer = Offer::new().private_data(&answer).inbound_reads(16);
-        let limit = self.idle + Duration::from_secs(request.silence.into());
-        let waiting = Waiting { session: &session, polls: request.polls, limit };
+        let limit = self.idle + silence;
+        // For reads and writes there is nothing to do here.
+        let polls = request.polls && request.purpose != Purpose::Memory;
+        let waiting = Waiting { session: &session, polls, limit };
         let connection = waiting.wait(incoming.accept(pair, offer))?.context("accepting")?;
         match request.purpose {
             Purpose::Echo => echo(&waiting, &connection, receiving, request.size as usize),

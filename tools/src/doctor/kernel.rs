@@ -56,7 +56,8 @@ impl Machine {
         let package = if has("ubuntu") {
             format!("sudo apt-get install linux-modules-extra-{release}")
         } else if has("debian") && release.contains("cloud") {
-            "sudo apt-get install linux-image-amd64, and boot it: cloud kernels have no RDMA".into()
+            let machine = release.rsplit('-').next().unwrap_or_default();
+            format!("sudo apt-get install linux-image-{machine}, and boot it: cloud kernels have no RDMA")
         } else if has("debian") {
             format!("sudo apt-get install linux-image-{release}")
         } else {
@@ -102,8 +103,11 @@ impl Machine {
         if devices.is_empty() {
             findings.error("there is no RDMA device", self.how_to_get_a_device(contained));
         }
-        for device in devices {
-            self.device(findings, &device);
+        let ports: Vec<_> = devices.iter().flat_map(|device| self.ports(device)).collect();
+        // With one port that works, others may be without a cable.
+        let works = ports.iter().any(|port| port.is_active() && port.has_gid != Some(false));
+        for port in &ports {
+            port.tell(findings, works);
         }
     }
 
@@ -124,7 +128,11 @@ impl Machine {
         let tool = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"]
             .iter()
             .any(|folder| self.path(&format!("{folder}/rdma")).exists());
-        let install = if tool || contained { "" } else { "sudo apt-get install iproute2 (for `rdma`); " };
+        let install = if tool || contained {
+            String::new()
+        } else {
+            format!("{} (for `rdma`); ", self.install("iproute2", "iproute2 or iproute"))
+        };
         let interface = self.some_interface();
         let other = if usable.len() > 1 { " (or siw)" } else { "" };
         format!(
@@ -139,35 +147,68 @@ impl Machine {
         self.list("/sys/class/net").into_iter().find(usable).unwrap_or("eth0".into())
     }
 
-    fn device(&self, findings: &mut Findings, device: &str) {
-        let base = format!("/sys/class/infiniband/{device}");
-        for port in self.list(&format!("{base}/ports")) {
-            let port_base = format!("{base}/ports/{port}");
-            let state = self.read(&format!("{port_base}/state")).unwrap_or_default();
-            let state = state.split(": ").last().unwrap_or_default().to_owned();
-            let interface = self.read(&format!("{port_base}/gid_attrs/ndevs/0"));
-            let on = interface.as_ref().map_or(String::new(), |interface| format!(" on {interface}"));
-            if state == "ACTIVE" {
-                findings.ok(format!("device {device}, port {port}{on}: {state}"));
-            } else {
-                let interface = interface.clone().unwrap_or("INTERFACE".into());
-                findings.error(
-                    format!("device {device}, port {port}{on}: {state}"),
-                    format!("sudo ip link set {interface} up; is the cable in?"),
-                );
+    fn ports(&self, device: &str) -> Vec<Port> {
+        const EMPTY: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
+        let base = format!("/sys/class/infiniband/{device}/ports");
+        let port = |port: String| {
+            let base = format!("{base}/{port}");
+            let state = self.read(&format!("{base}/state")).unwrap_or_default();
+            let gids = self.list(&format!("{base}/gids"));
+            let is_there =
+                |gid: &String| self.read(&format!("{base}/gids/{gid}")).is_some_and(|gid| gid != EMPTY);
+            Port {
+                name: format!("device {device}, port {port}"),
+                state: state.split(": ").last().unwrap_or_default().to_owned(),
+                is_infiniband: self.read(&format!("{base}/link_layer")).as_deref() == Some("InfiniBand"),
+                interface: self.read(&format!("{base}/gid_attrs/ndevs/0")),
+                has_gid: (!gids.is_empty()).then(|| gids.iter().any(is_there)),
             }
-            let empty = "0000:0000:0000:0000:0000:0000:0000:0000";
-            let gids = self.list(&format!("{port_base}/gids"));
-            let some = gids
-                .iter()
-                .any(|gid| self.read(&format!("{port_base}/gids/{gid}")).is_some_and(|gid| gid != empty));
-            if !gids.is_empty() && !some {
-                let interface = interface.unwrap_or("INTERFACE".into());
-                findings.error(
-                    format!("device {device}, port {port} has no GID: its interface has no address"),
-                    format!("sudo ip address add ADDRESS/24 dev {interface}"),
-                );
+        };
+        self.list(&base).into_iter().map(port).collect()
+    }
+}
+
+/// A port of a device.
+struct Port {
+    name: String,
+    state: String,
+    is_infiniband: bool,
+    interface: Option<String>,
+    /// Unknown of a port that has no list of them.
+    has_gid: Option<bool>,
+}
+
+impl Port {
+    fn is_active(&self) -> bool {
+        self.state == "ACTIVE"
+    }
+
+    fn tell(&self, findings: &mut Findings, works: bool) {
+        let Port { name, state, .. } = self;
+        let on = self.interface.as_ref().map_or(String::new(), |interface| format!(" on {interface}"));
+        let interface = self.interface.as_deref().unwrap_or("INTERFACE");
+        if self.is_active() {
+            findings.ok(format!("{name}{on}: {state}"));
+        } else {
+            findings.fault(works, format!("{name}{on}: {state}"), self.how_to_activate(interface));
+        }
+        if self.has_gid == Some(false) {
+            findings.fault(
+                works,
+                format!("{name} has no GID: its interface has no address"),
+                format!("sudo ip address add ADDRESS/24 dev {interface}"),
+            );
+        }
+    }
+
+    fn how_to_activate(&self, interface: &str) -> String {
+        match (self.is_infiniband, self.state.as_str()) {
+            // The link is there, and the port waits for its address.
+            (true, "INIT" | "ARMED") => {
+                "no subnet manager has set the port up: start opensm on one machine of the network, or the one of its switch".into()
             }
+            (true, _) => "is the cable in, and the other end on?".into(),
+            (false, _) => format!("sudo ip link set {interface} up; is the cable in?"),
         }
     }
 }

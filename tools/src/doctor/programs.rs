@@ -7,6 +7,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// How a node in /dev/infiniband is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Usable,
+    Refused,
+    Missing,
+}
+
 /// The kernel's drivers and the names of their halves in user space, where they differ.
 const DRIVERS: [(&str, &str); 4] =
     [("mlx5_core", "mlx5"), ("mlx4_core", "mlx4"), ("iw_cxgb4", "cxgb4"), ("irdma", "irdma")];
@@ -14,30 +22,62 @@ const DRIVERS: [(&str, &str); 4] =
 impl Machine {
     /// Checks that the nodes in /dev/infiniband exist and may be opened.
     pub(super) fn nodes(&self, findings: &mut Findings, contained: bool) {
-        let nodes = self.list("/dev/infiniband");
-        let wanted =
-            self.list("/sys/class/infiniband_verbs").into_iter().filter(|name| name.starts_with("uverbs"));
-        let wanted: Vec<_> = wanted.chain(["rdma_cm".to_owned()]).collect();
-        if self.list("/sys/class/infiniband").is_empty() {
+        let devices = self.list("/sys/class/infiniband");
+        if devices.is_empty() {
             return;
         }
-        for node in wanted {
-            let path = self.path(&format!("/dev/infiniband/{node}"));
-            if !nodes.contains(&node) {
-                let mend = match (contained, node == "rdma_cm") {
-                    (true, _) => format!("start the container with --device=/dev/infiniband/{node}"),
-                    (false, true) => "sudo modprobe rdma_ucm".into(),
-                    (false, false) => "sudo modprobe ib_uverbs; does udev run?".into(),
-                };
-                findings.error(format!("/dev/infiniband/{node} is missing"), mend);
-            } else if may_use(&path) {
-                findings.ok(format!("/dev/infiniband/{node} may be used"));
-            } else {
-                findings.error(
+        let nodes = self.list("/sys/class/infiniband_verbs").into_iter();
+        let nodes = nodes.filter(|name| name.starts_with("uverbs")).filter_map(|node| {
+            let device = self.read(&format!("/sys/class/infiniband_verbs/{node}/ibdev"));
+            // This list is the same in all network name spaces, that of the devices is not.
+            let is_here = device.as_ref().is_none_or(|device| devices.contains(device));
+            is_here.then_some((node, device))
+        });
+        let mut nodes: Vec<_> = nodes.map(|(node, device)| (self.node(&node), node, device)).collect();
+        // A container, or a user, need not have all devices.
+        let works = nodes.iter().any(|(state, ..)| *state == Node::Usable);
+        let is_one_of_many = nodes.len() > 1;
+        nodes.push((self.node("rdma_cm"), "rdma_cm".into(), None));
+        for (state, node, device) in nodes {
+            let is_for_all = node == "rdma_cm";
+            let which = match device {
+                Some(device) if is_one_of_many => format!(", if {device} is to be used"),
+                _ => String::new(),
+            };
+            let (found, mend) = match state {
+                Node::Usable => {
+                    findings.ok(format!("/dev/infiniband/{node} may be used"));
+                    continue;
+                }
+                Node::Missing => {
+                    let mend = match (contained, is_for_all) {
+                        (true, _) => {
+                            format!("start the container with --device=/dev/infiniband/{node}{which}")
+                        }
+                        (false, true) => "sudo modprobe rdma_ucm".into(),
+                        (false, false) => "sudo modprobe ib_uverbs; does udev run?".into(),
+                    };
+                    (format!("/dev/infiniband/{node} is missing"), mend)
+                }
+                Node::Refused => (
                     format!("/dev/infiniband/{node} may not be used by this user"),
-                    format!("sudo chmod 666 /dev/infiniband/{node}, or for good: rdma-core's udev rules, and a new login"),
-                );
-            }
+                    format!(
+                        "sudo chmod 666 /dev/infiniband/{node}{which}, or for good: rdma-core's udev rules, and a new login"
+                    ),
+                ),
+            };
+            findings.fault(works && !is_for_all, found, mend);
+        }
+    }
+
+    fn node(&self, name: &str) -> Node {
+        let path = self.path(&format!("/dev/infiniband/{name}"));
+        if !path.exists() {
+            Node::Missing
+        } else if may_use(&path) {
+            Node::Usable
+        } else {
+            Node::Refused
         }
     }
 
@@ -47,7 +87,7 @@ impl Machine {
         if devices.is_empty() {
             return;
         }
-        let mend = "sudo apt-get install ibverbs-providers (elsewhere: rdma-core, libibverbs)";
+        let mend = self.install("ibverbs-providers", "rdma-core or libibverbs");
         let known: Vec<_> =
             self.list("/etc/libibverbs.d").into_iter().filter(|file| file.ends_with(".driver")).collect();
         if known.is_empty() {
@@ -61,7 +101,7 @@ impl Machine {
             if !known.contains(&format!("{own}.driver")) {
                 findings.error(
                     format!("rdma-core has no driver for {device}: /etc/libibverbs.d lacks {own}.driver"),
-                    mend,
+                    &mend,
                 );
             }
         }
@@ -154,7 +194,8 @@ pub(super) fn limits(findings: &mut Findings) {
         open_files(findings, files);
     }
     if let Some(bytes) = limit(libc::RLIMIT_MEMLOCK) {
-        locked_memory(findings, bytes, &fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        locked_memory(findings, bytes, &read("/proc/self/status"), &read("/proc/self/uid_map"));
     }
 }
 
@@ -172,21 +213,29 @@ pub(super) fn open_files(findings: &mut Findings, limit: u64) {
     }
 }
 
-/// `status` is the process's /proc/self/status.
-pub(super) fn locked_memory(findings: &mut Findings, limit: u64, status: &str) {
+/// `status` and `users` are the process's /proc/self/status and /proc/self/uid_map.
+pub(super) fn locked_memory(findings: &mut Findings, limit: u64, status: &str, users: &str) {
     const ENOUGH: u64 = 64 << 20;
-    /// With this capability the limit on locked memory does not apply.
+    /// With this capability the limit on locked memory does not apply, unless it is one within a user name space: the kernel asks
+    /// for that of the machine.
     const CAP_IPC_LOCK: u32 = 14;
     let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capabilities = capabilities.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    let may_lock = capabilities & 1 << CAP_IPC_LOCK != 0;
+    // The machine's own name space maps all users to themselves. A kernel without name spaces has no such file.
+    let is_confined = !users.is_empty() && !users.split_whitespace().eq(["0", "0", "4294967295"]);
     if limit == libc::RLIM_INFINITY {
         findings.ok("memory may be locked without limit");
-    } else if capabilities & 1 << CAP_IPC_LOCK != 0 {
+    } else if may_lock && !is_confined {
         findings.ok("memory may be locked without limit, as this user has CAP_IPC_LOCK");
     } else {
         let size = limit / 1024;
-        let mend =
-            "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, and a new login";
+        let mend = if is_confined {
+            "outside of this user name space, where CAP_IPC_LOCK in it does not count: start the container with --ulimit memlock=-1, or \
+             raise the limit of who starts it"
+        } else {
+            "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, and a new login"
+        };
         if limit < ENOUGH {
             findings
                 .warning(format!("no more than {size} KiB of memory may be locked, and so registered"), mend);

@@ -95,7 +95,14 @@ fn no_command_is_proposed_that_the_machine_does_not_have() {
         machine(&files)
     };
     let (_root, findings) = without("usr/bin/rdma");
-    assert!(says(&findings, Level::Error, "no RDMA device", "apt-get install iproute2"));
+    assert!(says(&findings, Level::Error, "no RDMA device", "install the package iproute2 or iproute (for"));
+    assert!(!says(&findings, Level::Error, "", "apt-get"));
+    for system in ["ID=debian\n", "NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"] {
+        let files = BARE.iter().filter(|(path, _)| *path != "usr/bin/rdma").copied();
+        let files: Vec<_> = files.chain([("etc/os-release", system)]).collect();
+        let (_root, findings) = machine(&files);
+        assert!(says(&findings, Level::Error, "no RDMA device", "sudo apt-get install iproute2 (for"));
+    }
     let (_root, findings) = without("modules.dep");
     assert!(says(&findings, Level::Error, "Linux 6.1.0-9-amd64 has no such module", "NDCOMPAT_EMULATOR=on"));
     assert!(says(&findings, Level::Error, "no RDMA device", "has neither soft-RoCE"));
@@ -114,7 +121,8 @@ fn no_command_is_proposed_that_the_machine_does_not_have() {
 fn the_package_of_the_modules_is_the_distributions() {
     for (system, release, package) in [
         ("ID=ubuntu", "6.8.0-1-azure", "linux-modules-extra-6.8.0-1-azure"),
-        ("ID=debian", "6.1.0-9-cloud-amd64", "cloud kernels have no RDMA"),
+        ("ID=debian", "6.1.0-9-cloud-amd64", "linux-image-amd64, and boot it: cloud kernels have no RDMA"),
+        ("ID=debian", "6.1.0-9-cloud-arm64", "linux-image-arm64, and boot it: cloud kernels have no RDMA"),
         ("ID=other", "6.1", "package of modules for 6.1"),
     ] {
         let list = format!("lib/modules/{release}/modules.builtin");
@@ -135,8 +143,9 @@ fn a_part_of_the_kernel_is_as_good_as_a_module() {
 #[test]
 fn drivers_that_rdma_core_lacks_are_found() {
     let findings = changed("etc/libibverbs.d/rxe.driver", None);
-    assert!(says(&findings, Level::Error, "rdma-core has no drivers", "ibverbs-providers"));
-    let (root, _) = machine(WELL);
+    assert!(says(&findings, Level::Error, "rdma-core has no drivers", "package rdma-core or libibverbs"));
+    let files: Vec<_> = WELL.iter().copied().chain([("etc/os-release", "ID=debian")]).collect();
+    let (root, _) = machine(&files);
     let device = root.path().join("sys/class/infiniband/rxe0/device");
     fs::create_dir_all(&device).unwrap();
     std::os::unix::fs::symlink("../../bus/drivers/mlx5_core", device.join("driver")).unwrap();
@@ -144,16 +153,28 @@ fn drivers_that_rdma_core_lacks_are_found() {
     assert!(says(&findings, Level::Error, "lacks mlx5.driver", "ibverbs-providers"));
 }
 
+/// What /proc/self/uid_map is outside of user name spaces.
+const ALL_USERS: &str = "         0          0 4294967295\n";
+
+#[test]
+fn a_capability_within_a_user_name_space_lifts_no_limit() {
+    let mut findings = Findings::default();
+    let users = "         0       1000          1\n         1     100000      65536\n";
+    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t000001ffffffffff\n", users);
+    assert!(says(&findings, Level::Warning, "64 KiB of memory", "--ulimit memlock=-1"));
+}
+
 #[test]
 fn limits_and_variables_are_looked_at() {
     let mut findings = Findings::default();
     programs::open_files(&mut findings, 64);
-    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t0000000000000000\n");
+    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t0000000000000000\n", ALL_USERS);
     assert!(says(&findings, Level::Warning, "64 open files", "ulimit -n"));
     assert!(says(&findings, Level::Warning, "64 KiB of memory", "memlock"));
     let mut findings = Findings::default();
     programs::open_files(&mut findings, 1024);
-    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t000001ffffffffff\n");
+    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t000001ffffffffff\n", ALL_USERS);
+    programs::locked_memory(&mut findings, 64 << 10, "CapEff:\t000001ffffffffff\n", "");
     programs::variables(&mut findings, |name| (name == "NDCOMPAT_EMULATOR").then(|| "on".into()));
     assert!(findings.0.iter().all(|finding| finding.level == Level::Ok));
     programs::variables(&mut findings, |name| (name == "NDCOMPAT_EMULATOR").then(|| "foo".into()));
@@ -172,6 +193,47 @@ fn limits_and_variables_are_looked_at() {
 fn a_port_that_is_down_names_its_interface() {
     let findings = changed("sys/class/infiniband/rxe0/ports/1/state", Some("1: DOWN\n"));
     assert!(says(&findings, Level::Error, "DOWN", "ip link set eth7 up"));
+}
+
+#[test]
+fn a_port_without_a_cable_is_no_error_beside_one_that_works() {
+    let none = "0000:0000:0000:0000:0000:0000:0000:0000\n";
+    // Of the same device, and of another.
+    for second in ["sys/class/infiniband/rxe0/ports/2", "sys/class/infiniband/rxe1/ports/1"] {
+        let (state, gid) = (format!("{second}/state"), format!("{second}/gids/0"));
+        let mut files: Vec<_> = WELL.to_vec();
+        files.extend([(state.as_str(), "1: DOWN\n"), (gid.as_str(), none)]);
+        let findings = machine(&files).1;
+        assert!(findings.is_well(), "{:?}", findings.0);
+        assert!(says(&findings, Level::Warning, "DOWN", "is the cable in?"));
+        assert!(says(&findings, Level::Warning, "no GID", "ip address add"));
+        for file in &mut files {
+            file.1 = if file.0.ends_with("state") { "1: DOWN\n" } else { file.1 };
+        }
+        assert!(says(&machine(&files).1, Level::Error, "rxe0, port 1 on eth7: DOWN", "ip link set eth7 up"));
+    }
+}
+
+#[test]
+fn a_port_of_infiniband_is_told_what_is_true_of_it() {
+    let port = |state| {
+        let mut files: Vec<_> = WELL
+            .iter()
+            .filter(|(path, _)| !path.contains("ports/1/state") && !path.contains("ndevs"))
+            .copied()
+            .collect();
+        files.extend([
+            ("sys/class/infiniband/rxe0/ports/1/link_layer", "InfiniBand\n"),
+            ("sys/class/infiniband/rxe0/ports/1/state", state),
+        ]);
+        machine(&files).1
+    };
+    let (waiting, down) = (port("2: INIT\n"), port("1: DOWN\n"));
+    assert!(says(&waiting, Level::Error, "INIT", "start opensm"));
+    assert!(says(&down, Level::Error, "DOWN", "is the cable in"));
+    for findings in [waiting, down] {
+        assert!(!says(&findings, Level::Error, "", "ip link"), "{:?}", findings.0);
+    }
 }
 
 #[test]
@@ -196,6 +258,39 @@ fn a_container_is_told_which_device_it_lacks() {
     files.push((".dockerenv", ""));
     let (_root, findings) = machine(&files);
     assert!(says(&findings, Level::Error, "uverbs0", "--device=/dev/infiniband/uverbs0"));
+}
+
+/// Three devices, of which a container has one, or a network name space.
+const THREE: &[(&str, &str)] = &[
+    ("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n"),
+    ("sys/class/infiniband_verbs/uverbs1/ibdev", "rxe1\n"),
+    ("sys/class/infiniband_verbs/uverbs2/ibdev", "rxe2\n"),
+];
+
+#[test]
+fn a_container_need_not_have_every_device() {
+    let others = [
+        ("sys/class/infiniband/rxe1/ports/1/state", "4: ACTIVE\n"),
+        ("sys/class/infiniband/rxe2/ports/1/state", "4: ACTIVE\n"),
+        (".dockerenv", ""),
+    ];
+    let mut files: Vec<_> = WELL.iter().chain(THREE).chain(&others).copied().collect();
+    let findings = machine(&files).1;
+    assert!(findings.is_well(), "{:?}", findings.0);
+    let mend = "--device=/dev/infiniband/uverbs1, if rxe1 is to be used";
+    assert!(says(&findings, Level::Warning, "uverbs1 is missing", mend));
+    // Without any, all are errors; and every program needs this one.
+    files.retain(|(path, _)| *path != "dev/infiniband/uverbs0");
+    assert!(says(&machine(&files).1, Level::Error, "uverbs2 is missing", "if rxe2 is to be used"));
+    files.retain(|(path, _)| *path != "dev/infiniband/rdma_cm");
+    assert!(says(&machine(&files).1, Level::Error, "rdma_cm is missing", "--device=/dev/infiniband/rdma_cm"));
+}
+
+#[test]
+fn nodes_of_devices_in_other_name_spaces_are_not_missed() {
+    let files: Vec<_> = WELL.iter().chain(THREE).copied().collect();
+    let findings = machine(&files).1;
+    assert!(findings.0.iter().all(|finding| finding.level == Level::Ok), "{:?}", findings.0);
 }
 
 #[test]

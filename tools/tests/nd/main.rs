@@ -135,6 +135,23 @@ fn info_shows_a_folder_of_providers_whose_name_is_no_text() {
 }
 
 #[test]
+fn info_shows_an_adapter_that_cannot_be_opened_and_why() {
+    let info = |arguments: &[&str]| {
+        let output = nd(arguments).env("NDCOMPAT_MEMORY_WINDOWS", "3").assert().code(1);
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let text = info(&["info"]);
+    let error = "error: opening the adapter of 127.0.0.1:0: ND_INVALID_PARAMETER";
+    assert!(text.contains(&format!("\n127.0.0.1\n    {error}")) && text.contains("\nproviders:"), "{text}");
+    let info: Value = serde_json::from_str(&info(&["info", "--json", "127.0.0.1"])).unwrap();
+    let adapter = &info["adapters"][0];
+    assert!(adapter["device"].is_null() && adapter["addresses"][0] == "127.0.0.1", "{info}");
+    assert_eq!(adapter["status"], "ND_INVALID_PARAMETER");
+    assert!(adapter["error"].as_str().unwrap().starts_with("opening the adapter of 127.0.0.1"), "{info}");
+    assert!(info["catalogue"]["providers"].is_array() && info["kernel"].is_string(), "{info}");
+}
+
+#[test]
 fn without_a_device_info_and_doctor_fail_and_say_what_to_do() {
     if std::path::Path::new("/sys/class/infiniband").exists() {
         return;
@@ -478,6 +495,38 @@ fn the_name_of_a_peers_file_moves_no_terminal() {
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap()[key], name);
     }
     assert!(folder.path().join(name).exists());
+}
+
+#[test]
+fn a_name_that_is_no_text_is_not_changed_in_silence() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (to, from) = (folder.path().join("to"), folder.path().join(std::ffi::OsStr::from_bytes(b"a\xff")));
+    std::fs::create_dir(&to).unwrap();
+    std::fs::write(&from, "text").unwrap();
+    let server = Server::start(&["--receive", to.to_str().unwrap()]);
+    let copy = |to: &str| {
+        let mut copy = nd(&["copy", "--port", server.port()]);
+        copy.arg(&from).arg(to).assert()
+    };
+    copy("127.0.0.1:").code(1).stderr(contains("is no UTF-8").and(contains("HOST:NAME")));
+    copy("127.0.0.1:a").success();
+    let names: Vec<_> = std::fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["a"]);
+}
+
+#[test]
+fn a_peer_makes_no_hidden_file_unless_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let receive = ["--receive", folder.path().to_str().unwrap()];
+    let copy = |server: &Server| {
+        nd(&["copy", "/etc/hostname", "127.0.0.1:.bash_profile", "--port", server.port()]).assert()
+    };
+    let refused = copy(&Server::start(&receive)).code(1);
+    refused.stderr(contains("the peer says: '.bash_profile' begins with a dot").and(contains("--hidden")));
+    assert!(!folder.path().join(".bash_profile").exists());
+    copy(&Server::start(&[&receive[..], &["--hidden"]].concat())).success();
+    assert!(folder.path().join(".bash_profile").exists());
 }
 
 #[test]
