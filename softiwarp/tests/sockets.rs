@@ -6,12 +6,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use socket2::SockRef;
 use softiwarp::completion::{Completion, Status};
-use softiwarp::queue_pair::{Cause, Opening, Work};
-use softiwarp::socket::{Background, Ended, Event};
+use softiwarp::queue_pair::{Cause, Opening, Phase, Work};
+use softiwarp::socket::{Background, Connection, Ended, Event, Handler, Poller, SharedPair};
 use softiwarp::startup::{Asked, Offer, request};
 use softiwarp::wire::startup::Parsed;
 use softiwarp::wire::{Enhanced, SendKind, StartFrame, StartKind, Terminate, Violation, fpdu};
@@ -326,4 +328,51 @@ fn a_peer_whose_reply_cannot_be_is_told_what_is_wrong() {
         drop(peer);
         until(&[&device], || device.poller.is_idle().then_some(()));
     }
+}
+
+/// A program that is slow to hear that it is connected: another of its threads sees the connection end meanwhile.
+struct Slow {
+    poller: Arc<Poller>,
+    pair: SharedPair,
+    told: Mutex<Vec<Event>>,
+}
+
+impl Handler for Slow {
+    fn event(&self, _: &Arc<Connection>, event: Event) {
+        if matches!(event, Event::Established { .. }) {
+            let see_the_end = || {
+                while self.pair.lock().phase() != Phase::Ended {
+                    self.poller.drive(Some(Duration::from_millis(1)));
+                }
+            };
+            thread::scope(|scope| scope.spawn(see_the_end).join().unwrap());
+        }
+        self.told.lock().push(event);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_at_once_was_established_before() {
+    let near = Device::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; request(&OFFER, b"").unwrap().len()];
+        stream.read_exact(&mut bytes).unwrap();
+        let Ok(Parsed::Frame(frame, _)) = StartFrame::parse(&bytes, StartKind::Request) else { panic!() };
+        let (reply, _) = Asked::new(&frame).accept(&OFFER, b"").unwrap();
+        stream.write_all(&reply).unwrap();
+    });
+    let end = near.end(1);
+    let pair = Arc::clone(&end.pair);
+    let slow = Arc::new(Slow { poller: Arc::clone(&near.poller), pair, told: Mutex::default() });
+    let (offer, handler) = ((OFFER, &b""[..]), Arc::clone(&slow) as Arc<dyn Handler>);
+    let to = (None, address);
+    let _ours = Connection::connect(&near.poller, to, offer, Arc::clone(&end.pair), handler).unwrap();
+    until(&[&near], || (slow.told.lock().len() == 2).then_some(()));
+    let told = slow.told.lock();
+    assert!(matches!(told[0], Event::Established { .. }), "{told:?}");
+    assert!(matches!(told[1], Event::Ended(Ended::Disconnected(_))), "{told:?}");
+    peer.join().unwrap();
 }

@@ -9,7 +9,7 @@ use super::limits::PIECES_MAX;
 use super::memory::rights;
 use super::queue_pair::{Qp, Srq};
 use crate::memory::Binding;
-use crate::queue_pair::{Payload, Piece, PostError, SendRequest, Work};
+use crate::queue_pair::{Payload, Phase, Piece, PostError, SendRequest, Work};
 use crate::wire::SendKind;
 
 /// A scatter/gather list, copied.
@@ -201,7 +201,19 @@ pub(super) unsafe extern "C" fn post_recv(
     // SAFETY: made by `ibv_create_qp`, and not destroyed during the call, as verbs ask.
     let own = unsafe { Qp::of(qp) };
     // SAFETY: a list of work requests and room for a pointer, as verbs ask.
-    unsafe { receive(wr, bad, |id, pieces| own.ends.pair.lock().post_receive(id, pieces)) }
+    unsafe {
+        receive(wr, bad, |id, pieces| {
+            let mut pair = own.ends.pair.lock();
+            let posted = pair.post_receive(id, pieces);
+            let ended = pair.phase() == Phase::Ended;
+            drop(pair);
+            if ended {
+                // The receive was flushed, and its queue may have had no room for it.
+                own.ends.catch_up();
+            }
+            posted
+        })
+    }
 }
 
 /// `context->ops.post_srq_recv`
