@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use softiwarp::queue_pair::Work;
-use softiwarp::socket::Event;
+use softiwarp::socket::{Event, Listener};
 use softiwarp::startup;
 use softiwarp::wire::SendKind;
 use support::device::*;
@@ -67,8 +67,11 @@ fn start(address: SocketAddr, kind: &str) -> (Child, mpsc::Receiver<()>) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (there, told) = mpsc::channel();
     thread::spawn(move || {
-        if lines.map_while(Result::ok).any(|line| line.contains("there")) {
-            let _ = there.send(());
+        // To the end, so that what the test program says of itself has a reader.
+        for line in lines.map_while(Result::ok) {
+            if line.contains("there") {
+                let _ = there.send(());
+            }
         }
     });
     (child, told)
@@ -80,7 +83,10 @@ fn strangers_leave_descriptors_to_the_program_and_to_peers() {
     for kind in ["silent", "markers"] {
         let (near, far) = (Device::new(), Device::new());
         let both = [&near, &far];
-        let (_listener, address) = far.listen("127.0.0.1:0");
+        // With a backlog that they need not wait for.
+        let at = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::new(&far.poller, at, 512, far.handler()).unwrap();
+        let address = listener.address().unwrap().unwrap();
         let (mut child, there) = start(address, kind);
         until(&both, || {
             File::open("/dev/null").expect("a descriptor for the program");

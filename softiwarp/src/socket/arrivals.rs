@@ -75,29 +75,28 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
-    struct Peer(AtomicBool);
+    struct Peer(Mutex<bool>);
 
     impl Arrival for Peer {
         fn is_arriving(&self) -> bool {
-            self.0.load(Ordering::Relaxed)
+            *self.0.lock()
         }
 
         fn turn_away(&self) {
-            self.0.store(false, Ordering::Relaxed);
+            *self.0.lock() = false;
         }
     }
 
     /// Which peers are still there after `count` have come, of which the first is a connection now.
     fn arrive(arrivals: &Arrivals, count: usize) -> Vec<Arc<Peer>> {
-        let peers: Vec<_> = (0..count).map(|_| Arc::new(Peer(AtomicBool::new(true)))).collect();
+        let peers: Vec<_> = (0..count).map(|_| Arc::new(Peer(Mutex::new(true)))).collect();
         for peer in &peers {
-            let one = Arc::downgrade(peer);
+            let one: Weak<Peer> = Arc::downgrade(peer);
             arrivals.add(one);
-            peers[0].0.store(false, Ordering::Relaxed);
+            *peers[0].0.lock() = false;
         }
         peers
     }

@@ -102,7 +102,7 @@ impl<T> Inbox<T> {
     /// Adds the sockets to the descriptor, or takes them away. Whether they are wanted is asked under the lock, so that the last one
     /// who asks decides.
     fn change_sockets(&self, poller: &Poller, nonblocking: bool) {
-        let Some((both, _)) = &self.both else { return };
+        let Some((both, _)) = self.both.as_ref().filter(|_| self.events.signal().is_own()) else { return };
         let _changing = self.changing.lock();
         let wanted = self.wants_sockets(nonblocking);
         if self.sockets.swap(wanted, Ordering::Relaxed) != wanted {
@@ -157,8 +157,12 @@ impl<T> Inbox<T> {
         self.events.remove(chosen)
     }
 
-    /// Takes the next event. If there is none, drives the device and waits, unless the descriptor is in non-blocking mode.
+    /// Takes the next event. If there is none, drives the device and waits, unless the descriptor is in non-blocking mode. For a child of
+    /// the process that has made the queue none comes any more: the device and the descriptor are its parent's.
     pub(super) fn next(&self, poller: Option<&Poller>, taken: impl Fn(&T)) -> Result<T, c_int> {
+        if !self.events.signal().is_own() {
+            return self.events.pop(&taken).ok_or(libc::ENODEV);
+        }
         let expect = || poller.map_or((), |poller| self.expect(poller));
         if let Some(event) = self.events.pop(&taken) {
             expect();

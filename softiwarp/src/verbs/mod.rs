@@ -22,6 +22,7 @@ mod memory;
 mod model;
 mod ports;
 mod post;
+mod process;
 mod programs;
 mod queue_pair;
 mod removal;

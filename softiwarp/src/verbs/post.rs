@@ -80,7 +80,7 @@ unsafe fn work(wr: &ibv_send_wr) -> Result<(Work, bool), PostError> {
                 region: if info.mr.is_null() { 0 } else { unsafe { (*info.mr).rkey } },
                 offset: info.addr,
                 length: usize::try_from(info.length).map_err(|_| PostError::Invalid)?,
-                rights: rights(info.mw_access_flags),
+                rights: rights(info.mw_access_flags).map_err(|_| PostError::Invalid)?,
             };
             (Work::Bind(binding), false)
         }

@@ -89,14 +89,18 @@ impl Own {
         }
         let (socket, local) =
             if at.port() == 0 { self.bound_to_any_port(state, at)? } else { self.bound_to(state, at)? };
+        if !local.ip().is_unspecified()
+            && let Err(error) = self.take_device(state)
+        {
+            // The program may try again.
+            self.rnic.ports.leave(self.key(), local.port());
+            return Err(error);
+        }
         if !self.datagram {
             state.socket = Some(socket);
         }
         state.local = Some(local);
         state.stage = Stage::Bound;
-        if !local.ip().is_unspecified() {
-            self.take_device(state)?;
-        }
         Own::write_addresses(state);
         Ok(())
     }
