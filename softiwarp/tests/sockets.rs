@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use socket2::SockRef;
-use softiwarp::completion::{Completion, Status};
-use softiwarp::queue_pair::{Cause, Opening, Phase, Work};
+use softiwarp::completion::{Completion, CompletionQueue, Status};
+use softiwarp::queue_pair::{Cause, Opening, Phase, QueuePair, QueuePairConfig, Work};
 use softiwarp::socket::{Background, Connection, Ended, Event, Handler, Poller, SharedPair};
 use softiwarp::startup::{Asked, Offer, request};
 use softiwarp::wire::startup::Parsed;
@@ -375,4 +375,41 @@ fn a_connection_that_ends_at_once_was_established_before() {
     assert!(matches!(told[0], Event::Established { .. }), "{told:?}");
     assert!(matches!(told[1], Event::Ended(Ended::Disconnected(_))), "{told:?}");
     peer.join().unwrap();
+}
+
+/// Two connections with one completion queue, of which one has ended: what is posted to it fills the queue.
+#[test]
+fn a_queue_that_overflows_behind_the_end_of_a_connection_ends_the_others() {
+    let (near, far) = (Device::new(), Device::new());
+    let both = [&near, &far];
+    let (_listener, address) = far.listen("127.0.0.1:0");
+    let queue = Arc::new(CompletionQueue::new(2, |_| {}));
+    let mut all = Vec::new();
+    for number in [1, 2] {
+        let pair = Arc::new(Mutex::new(QueuePair::new(QueuePairConfig {
+            number,
+            domain: far.domain.clone(),
+            send_completions: Arc::clone(&queue),
+            receive_completions: Arc::clone(&queue),
+            send_depth: 8,
+            receive_depth: 8,
+            shared_receives: None,
+            pieces_max: 1,
+            inline_max: 0,
+        })));
+        let end = near.end(number);
+        let ours = near.connect(address, OFFER, b"", &end);
+        let (theirs, _) = event(&both, &far);
+        theirs.accept(&OFFER, b"", Arc::clone(&pair)).unwrap();
+        assert!(matches!(event(&both, &near).1, Event::Established { .. }));
+        all.push((pair, theirs, ours, end));
+    }
+    let (ended, other) = (&all[0], &all[1]);
+    ended.1.disconnect();
+    until(&both, || (ended.0.lock().phase() == Phase::Ended).then_some(()));
+    for id in 0..3 {
+        assert_eq!(other.0.lock().cause(), None);
+        post(&ended.1, id, Work::Send(SendKind::default()), &[]);
+    }
+    assert_eq!(other.0.lock().cause(), Some(Cause::Overflow));
 }

@@ -3,16 +3,18 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use verbs_sys::*;
 
+use super::cancellation::PutOff;
 use super::completion::Cq;
 use super::context::{Asynchronous, Context};
 use super::inbox::Inbox;
 use super::limits::{COMPLETIONS_MAX, DEPTH_MAX, PIECES_MAX, READS_MAX};
 use super::queue_pair::Srq;
-use super::{completion, created, functions, last_errno, memory, posix, post, removal};
+use super::{completion, created, functions, last_errno, memory, post, removal, waits};
 use crate::queue_pair::MESSAGE_MAX;
 
 /// The vendor id: none.
@@ -142,6 +144,27 @@ fn guid_of(machine: &str, boot: &str) -> u64 {
     hash & !(3 << 56) | 2 << 56
 }
 
+/// Takes the next event of a context; `ETIMEDOUT` if there is none within the limit.
+///
+/// # Safety
+/// As for `ibv_get_async_event`.
+unsafe fn next_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+    limit: Option<Duration>,
+) -> Result<(), c_int> {
+    let _put_off = PutOff::new();
+    // SAFETY: made by `open`, and not closed during the call, as verbs ask.
+    let own = unsafe { &*context.cast::<Context>() };
+    let taken = |next: &Asynchronous| next.events.as_ref().map_or((), |events| events.taken());
+    // SAFETY: room for an event, as verbs ask.
+    own.events.next_within(None, limit, taken).map(|next| unsafe { event.write(next.raw) })
+}
+
+waits! {
+    fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) = next_event;
+}
+
 functions! {
     fn rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context {
         created(if removal::is_gone() { Err(libc::ENODEV) } else { named() }.map(|context| {
@@ -233,14 +256,6 @@ functions! {
         set!(phys_state, 5);
         set!(link_layer, IBV_LINK_LAYER_ETHERNET as u8);
         0
-    }
-
-    fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
-        // SAFETY: made by `open`, and not closed during the call, as verbs ask.
-        let own = unsafe { &*context.cast::<Context>() };
-        let taken = |next: &Asynchronous| next.events.as_ref().map_or((), |events| events.taken());
-        // SAFETY: room for an event, as verbs ask.
-        posix(own.events.next(None, taken).map(|next| unsafe { event.write(next.raw) }))
     }
 
     fn ibv_ack_async_event(event: *mut ibv_async_event) {

@@ -5,6 +5,7 @@ use std::slice;
 
 use verbs_sys::*;
 
+use super::cancellation::PutOff;
 use super::limits::PIECES_MAX;
 use super::memory::rights;
 use super::queue_pair::{Qp, Srq};
@@ -136,6 +137,7 @@ pub(super) unsafe extern "C" fn post_send(
 ) -> c_int {
     // SAFETY: made by `ibv_create_qp`, and not destroyed during the call, as verbs ask.
     let own = unsafe { Qp::of(qp) };
+    let _put_off = PutOff::new();
     let connection = own.ends.connection.get();
     // SAFETY: NULL or the first work request of the caller's list, as verbs ask.
     let several = unsafe { wr.as_ref() }.is_some_and(|first| !first.next.is_null());
@@ -200,6 +202,7 @@ pub(super) unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: made by `ibv_create_qp`, and not destroyed during the call, as verbs ask.
     let own = unsafe { Qp::of(qp) };
+    let _put_off = PutOff::new();
     // SAFETY: a list of work requests and room for a pointer, as verbs ask.
     unsafe {
         receive(wr, bad, |id, pieces| {
@@ -228,6 +231,7 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
     let own = unsafe { Srq::of(srq) };
+    let _put_off = PutOff::new();
     // SAFETY: a list of work requests and room for a pointer, as verbs ask.
     unsafe { receive(wr, bad, |id, pieces| own.queue.post(id, pieces)) }
 }
