@@ -5,10 +5,10 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use softiwarp::queue_pair::{Payload, SendRequest, Work};
+use softiwarp::queue_pair::{Cause, Payload, Phase, SendRequest, Work};
 use softiwarp::wire::SendKind;
 use support::device::*;
-use support::{ALL, Block};
+use support::{ALL, Block, Pair, pipes};
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
@@ -130,4 +130,33 @@ fn a_connection_at_rest_keeps_little() {
     }
     let each = (LIVE.get() - before) / (2 * COUNT as isize);
     assert!(each <= 16 << 10, "{each} bytes for each end, completion queues included");
+}
+
+#[test]
+fn a_connection_that_has_ended_in_the_middle_of_a_frame_keeps_little() {
+    const COUNT: usize = 50;
+    // With a CRC, a frame is kept until it is whole.
+    let broken = |lost: bool| {
+        let Pair { ends: (mut a, mut b), pipes: (mut here, mut there) } =
+            Pair::new(true, 1, 65_536, pipes(1 << 20, 30_000, 1));
+        let block = Block::new(&a.domain, 50_000, ALL);
+        a.send(1, &[block.piece(0, 50_000)]);
+        a.pair.transmit(&mut here);
+        b.pair.receive(&mut there);
+        assert_eq!(b.pair.phase(), Phase::Running);
+        if lost {
+            b.pair.lose(Cause::Lost);
+        } else {
+            b.pair.disconnect();
+            b.pair.transmit(&mut there);
+        }
+        b
+    };
+    let mut kept = Vec::with_capacity(COUNT);
+    let before = LIVE.get();
+    for number in 0..COUNT {
+        kept.push(broken(number % 2 == 0));
+    }
+    let each = (LIVE.get() - before) / COUNT as isize;
+    assert!(each <= 8 << 10, "{each} bytes for each");
 }

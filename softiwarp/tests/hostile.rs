@@ -7,10 +7,10 @@ use std::sync::Mutex;
 
 use softiwarp::completion::Status;
 use softiwarp::memory::Rights;
-use softiwarp::queue_pair::{Agreement, Cause, Opening, Phase};
+use softiwarp::queue_pair::{Agreement, Cause, Opening, Phase, Work};
 use softiwarp::wire::crc::Crc;
 use softiwarp::wire::{Header, ReadRequest, SendKind, Terminate, Violation, fpdu};
-use support::{Block, End, Line, Pipe, pipes};
+use support::{ALL, Block, End, Line, Pipe, pipes};
 
 fn frame(header: &Header, payload: &[u8], crc: bool) -> Vec<u8> {
     let mut ulpdu = Vec::new();
@@ -160,6 +160,17 @@ fn each_fault_has_its_terminate() {
                 Violation::OPCODE,
             ),
             (
+                "a message that becomes one that invalidates something else",
+                Box::new(|v| {
+                    let part = |token, offset, last| {
+                        let kind = SendKind { solicited: false, invalidate: Some(token) };
+                        frame(&Header::Send { kind, number: 1, offset, last }, b"ab", crc)
+                    };
+                    [part(of(v).0, 0, false), part(of(v).0 ^ 1, 2, true)].concat()
+                }),
+                Violation::OPCODE,
+            ),
+            (
                 "a message too long",
                 Box::new(|_| frame(&send(1, 0, true), &[0; 11], crc)),
                 Violation::TOO_LONG,
@@ -178,6 +189,14 @@ fn each_fault_has_its_terminate() {
                 Violation::CANNOT_INVALIDATE,
             ),
             (
+                "nothing invalidated",
+                Box::new(|v| {
+                    let kind = SendKind { solicited: false, invalidate: Some(of(v).0 ^ 0x100) };
+                    frame(&Header::Send { kind, number: 1, offset: 0, last: true }, b"", crc)
+                }),
+                Violation::INVALIDATES_NOTHING,
+            ),
+            (
                 "an answer to nothing",
                 Box::new(|_| frame(&Header::ReadResponse { token: 1, offset: 0, last: true }, b"x", crc)),
                 Violation::WRITE_TOKEN,
@@ -186,6 +205,11 @@ fn each_fault_has_its_terminate() {
                 "a read one byte too long",
                 Box::new(|v| frame(&read(1, 101, (of(v).0, of(v).1)), b"", crc)),
                 Violation::READ_BOUNDS,
+            ),
+            (
+                "a read around the end of all",
+                Box::new(|v| frame(&read(1, 2, (of(v).0, u64::MAX)), b"", crc)),
+                Violation::READ_WRAP,
             ),
             (
                 "a read of 4 GiB",
@@ -234,6 +258,8 @@ fn a_terminate_shows_the_header_that_is_the_fault() {
             (untagged([0x41, 0x41], 0, 1, 0, 46), Violation::QUEUE),
             (untagged([0x41, 0x41], 1, 1, 4, 46), Violation::MESSAGE_OFFSET),
             (untagged([0x41, 0x47], 2, 7, 0, 24), Violation::MESSAGE_NUMBER),
+            (untagged([0x41, 0x41], 1, 7, 0, 46), Violation::MESSAGE_NUMBER),
+            (untagged([0x41, 0x41], 1, 1, 0, 47), Violation::TOO_LONG),
         ] {
             let mut victim = Victim::new(crc, 100_000);
             victim.shown(&raw(&ulpdu, crc));
@@ -292,6 +318,94 @@ fn more_reads_than_agreed_end_it() {
     victim.wire.lock().unwrap().bytes.extend(bytes);
     victim.end.pair.receive(&mut victim.pipe);
     assert_eq!(victim.end.pair.cause(), Some(Cause::Peer(Violation::TOO_MANY_READS)));
+    victim.pipe.capacity = 1 << 20;
+    victim.shown(b"");
+    let last = read(3, 10, source);
+    let violation = Violation::TOO_MANY_READS;
+    assert_eq!(victim.terminate(), Terminate { violation, cause: Some((last, last.size() as u16)) });
+}
+
+#[test]
+fn memory_of_another_domain_is_not_the_peers() {
+    for reads in [false, true] {
+        let mut victim = Victim::new(false, 100_000);
+        let others = Block::new(&victim.end.domain.memory().domain(), 100, ALL);
+        let (token, offset) = (others.token(), others.at(0));
+        let (header, payload, violation): (_, &[u8], _) = if reads {
+            (read(1, 10, (token, offset)), b"", Violation::READ_STREAM)
+        } else {
+            (Header::Write { token, offset, last: true }, b"x", Violation::WRITE_STREAM)
+        };
+        victim.shown(&frame(&header, payload, false));
+        let length = (header.size() + payload.len()) as u16;
+        assert_eq!(victim.end.pair.cause(), Some(Cause::Peer(violation)));
+        assert_eq!(victim.terminate(), Terminate { violation, cause: Some((header, length)) });
+        assert_eq!(others.get(0, 100), [0; 100]);
+    }
+}
+
+/// At each place where that may be noticed: when more is read, and when what was read is placed.
+#[test]
+fn a_write_into_memory_that_goes_in_the_middle_of_a_frame_is_the_peers_fault() {
+    for (crc, shown) in [(false, 16), (false, 60), (false, 115)] {
+        let mut victim = Victim::new(crc, 100_000);
+        let header = Header::Write { token: victim.open.token(), offset: victim.open.at(0), last: true };
+        let bytes = frame(&header, &[1; 100], crc);
+        victim.shown(&bytes[..shown]);
+        assert_eq!(victim.end.pair.phase(), Phase::Running, "{shown}");
+        victim.open.deregister();
+        victim.shown(&bytes[shown..]);
+        let violation = Violation::WRITE_TOKEN;
+        assert_eq!(victim.end.pair.cause(), Some(Cause::Peer(violation)), "{shown}");
+        assert_eq!(victim.terminate(), Terminate { violation, cause: Some((header, 114)) }, "{shown}");
+    }
+}
+
+#[test]
+fn an_answer_to_a_read_is_what_was_asked_for() {
+    type Part = (u32, u64, usize, bool);
+    let good: [&[Part]; 4] = [
+        &[(1, 0, 10, true)],
+        &[(1, 0, 4, false), (1, 4, 6, true)],
+        // The mark of the last segment may come behind the data.
+        &[(1, 0, 10, false), (1, 10, 0, true)],
+        &[(1, 0, 0, false), (1, 0, 10, false), (1, 10, 0, false), (1, 10, 0, true)],
+    ];
+    let bad: [(&[Part], Violation); 7] = [
+        (&[(2, 0, 10, true)], Violation::WRITE_TOKEN),
+        (&[(1, 0, 4, false), (2, 4, 6, true)], Violation::WRITE_TOKEN),
+        (&[(1, 1, 10, true)], Violation::WRITE_BOUNDS),
+        (&[(1, 0, 4, false), (1, 3, 7, true)], Violation::WRITE_BOUNDS),
+        (&[(1, 0, 11, true)], Violation::WRITE_BOUNDS),
+        (&[(1, 0, 9, true)], Violation::WRITE_BOUNDS),
+        (&[(1, 0, 10, false), (1, 10, 1, true)], Violation::WRITE_BOUNDS),
+    ];
+    let answer = |parts: &[Part]| {
+        let mut victim = Victim::new(false, 100_000);
+        // It may send when the peer has.
+        victim.shown(&frame(&send(1, 0, true), b"", false));
+        let sink = victim.open.piece(20, 10);
+        victim.end.post(9, Work::Read { token: 1, offset: 1 }, &[sink]);
+        victim.shown(b"");
+        for &(token, offset, length, last) in parts {
+            victim.shown(&frame(&Header::ReadResponse { token, offset, last }, &vec![7; length], false));
+        }
+        victim
+    };
+    for parts in good {
+        let victim = answer(parts);
+        let done: Vec<_> = victim.end.take_sent().iter().map(|done| (done.id, done.status)).collect();
+        assert_eq!(done, [(9, Status::Success)], "{parts:?}");
+        assert_eq!(victim.open.get(19, 12), [&[0][..], &[7; 10], &[0]].concat(), "{parts:?}");
+        assert_eq!(victim.end.pair.phase(), Phase::Running, "{parts:?}");
+    }
+    for (parts, violation) in bad {
+        let victim = answer(parts);
+        let done: Vec<_> = victim.end.take_sent().iter().map(|done| (done.id, done.status)).collect();
+        assert_eq!(done, [(9, Status::Flushed)], "{parts:?}");
+        assert_eq!(victim.terminate().violation, violation, "{parts:?}");
+        assert_eq!(victim.open.get(30, 1), [0], "{parts:?}");
+    }
 }
 
 /// A sound stream, with bytes of it changed, left out, doubled or swapped: it is read whole, or ends with a status.

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use softiwarp::verbs::*;
 use support::verbs::*;
 use verbs_sys::{
-    IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED, IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_SRQ_LIMIT,
-    IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED,
-    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr,
-    ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc, rdma_cm_id, rdma_event_channel,
+    IBV_ACCESS_HUGETLB, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_RELAXED_ORDERING,
+    IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_ZERO_BASED, IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED,
+    IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_SRQ_LIMIT, IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED,
+    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED,
+    RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc, rdma_cm_id, rdma_event_channel,
 };
 
 #[test]
@@ -37,6 +39,62 @@ fn a_queue_pair_is_connected_once() {
     assert_eq!(connect(two, ours), libc::EINVAL, "it was connected");
     // The refused calls have taken nothing from the id.
     assert_eq!(connect(two, queue_pair(context(two))), 0);
+}
+
+/// Makes a queue pair of an id, in its own domain.
+fn created(id: *mut rdma_cm_id) -> i32 {
+    // SAFETY: a structure of C for which zeros mean nothing.
+    let mut init: ibv_qp_init_attr = unsafe { zeroed() };
+    init.qp_type = IBV_QPT_RC;
+    (init.cap.max_send_wr, init.cap.max_recv_wr) = (4, 4);
+    // SAFETY: the id and the structure live; queues and domain are the id's own.
+    outcome(unsafe { rdma_create_qp(id, null_mut(), &raw mut init) })
+}
+
+#[test]
+fn an_id_that_has_a_device_has_a_domain() {
+    let (near, far) = (channel(), channel());
+    let pd = |id: *mut rdma_cm_id| -> *mut ibv_pd {
+        // SAFETY: the id lives.
+        unsafe { (*id).pd }
+    };
+    let (listener, port) = listener(far, 5);
+    assert!(pd(id(near)).is_null(), "it has no device yet");
+    let one = resolved(near, port, 1000);
+    assert_eq!(connect(one, queue_pair(context(one))), 0);
+    let asked = event(far).id;
+    for with in [listener, one, asked, bound(near)] {
+        assert!(!pd(with).is_null());
+        // SAFETY: the domain is not NULL, and never freed.
+        assert_eq!(unsafe { (*pd(with)).context }, context(with));
+    }
+    let before = pd(asked);
+    assert_eq!(created(asked), 0);
+    assert_eq!(pd(asked), before);
+    // SAFETY: the id lives, and has a queue pair now.
+    assert_eq!(unsafe { (*(*asked).qp).pd }, before);
+}
+
+#[test]
+fn memory_is_not_registered_with_flags_that_would_mean_something_else() {
+    let id = bound(channel());
+    let memory = kept(Box::into_raw(Box::new([0_u8; 8])));
+    let registered = |flags: u32| {
+        // SAFETY: the domain is never freed; the memory stays for ever.
+        let mr = unsafe { ibv_reg_mr((*id).pd, memory.cast(), 8, flags as i32) };
+        if mr.is_null() {
+            // What its errno says.
+            return outcome(-1);
+        }
+        // SAFETY: just made.
+        unsafe { ibv_dereg_mr(mr) }
+    };
+    for harmless in [0, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING] {
+        assert_eq!(registered(IBV_ACCESS_LOCAL_WRITE | harmless), 0, "{harmless:#x}");
+    }
+    for other in [IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND, 1 << 8, 1 << 31] {
+        assert_eq!(registered(IBV_ACCESS_LOCAL_WRITE | other), libc::EINVAL, "{other:#x}");
+    }
 }
 
 /// The port of an id.

@@ -6,12 +6,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use socket2::SockRef;
-use softiwarp::completion::{Completion, Status};
-use softiwarp::queue_pair::{Cause, Opening, Work};
-use softiwarp::socket::{Background, Ended, Event};
+use softiwarp::completion::{Completion, CompletionQueue, Status};
+use softiwarp::queue_pair::{Cause, Opening, Phase, QueuePair, QueuePairConfig, Work};
+use softiwarp::socket::{Background, Connection, Ended, Event, Handler, Poller, SharedPair};
 use softiwarp::startup::{Asked, Offer, request};
 use softiwarp::wire::startup::Parsed;
 use softiwarp::wire::{Enhanced, SendKind, StartFrame, StartKind, Terminate, Violation, fpdu};
@@ -326,4 +328,88 @@ fn a_peer_whose_reply_cannot_be_is_told_what_is_wrong() {
         drop(peer);
         until(&[&device], || device.poller.is_idle().then_some(()));
     }
+}
+
+/// A program that is slow to hear that it is connected: another of its threads sees the connection end meanwhile.
+struct Slow {
+    poller: Arc<Poller>,
+    pair: SharedPair,
+    told: Mutex<Vec<Event>>,
+}
+
+impl Handler for Slow {
+    fn event(&self, _: &Arc<Connection>, event: Event) {
+        if matches!(event, Event::Established { .. }) {
+            let see_the_end = || {
+                while self.pair.lock().phase() != Phase::Ended {
+                    self.poller.drive(Some(Duration::from_millis(1)));
+                }
+            };
+            thread::scope(|scope| scope.spawn(see_the_end).join().unwrap());
+        }
+        self.told.lock().push(event);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_at_once_was_established_before() {
+    let near = Device::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; request(&OFFER, b"").unwrap().len()];
+        stream.read_exact(&mut bytes).unwrap();
+        let Ok(Parsed::Frame(frame, _)) = StartFrame::parse(&bytes, StartKind::Request) else { panic!() };
+        let (reply, _) = Asked::new(&frame).accept(&OFFER, b"").unwrap();
+        stream.write_all(&reply).unwrap();
+    });
+    let end = near.end(1);
+    let pair = Arc::clone(&end.pair);
+    let slow = Arc::new(Slow { poller: Arc::clone(&near.poller), pair, told: Mutex::default() });
+    let (offer, handler) = ((OFFER, &b""[..]), Arc::clone(&slow) as Arc<dyn Handler>);
+    let to = (None, address);
+    let _ours = Connection::connect(&near.poller, to, offer, Arc::clone(&end.pair), handler).unwrap();
+    until(&[&near], || (slow.told.lock().len() == 2).then_some(()));
+    let told = slow.told.lock();
+    assert!(matches!(told[0], Event::Established { .. }), "{told:?}");
+    assert!(matches!(told[1], Event::Ended(Ended::Disconnected(_))), "{told:?}");
+    peer.join().unwrap();
+}
+
+/// Two connections with one completion queue, of which one has ended: what is posted to it fills the queue.
+#[test]
+fn a_queue_that_overflows_behind_the_end_of_a_connection_ends_the_others() {
+    let (near, far) = (Device::new(), Device::new());
+    let both = [&near, &far];
+    let (_listener, address) = far.listen("127.0.0.1:0");
+    let queue = Arc::new(CompletionQueue::new(2, |_| {}));
+    let mut all = Vec::new();
+    for number in [1, 2] {
+        let pair = Arc::new(Mutex::new(QueuePair::new(QueuePairConfig {
+            number,
+            domain: far.domain.clone(),
+            send_completions: Arc::clone(&queue),
+            receive_completions: Arc::clone(&queue),
+            send_depth: 8,
+            receive_depth: 8,
+            shared_receives: None,
+            pieces_max: 1,
+            inline_max: 0,
+        })));
+        let end = near.end(number);
+        let ours = near.connect(address, OFFER, b"", &end);
+        let (theirs, _) = event(&both, &far);
+        theirs.accept(&OFFER, b"", Arc::clone(&pair)).unwrap();
+        assert!(matches!(event(&both, &near).1, Event::Established { .. }));
+        all.push((pair, theirs, ours, end));
+    }
+    let (ended, other) = (&all[0], &all[1]);
+    ended.1.disconnect();
+    until(&both, || (ended.0.lock().phase() == Phase::Ended).then_some(()));
+    for id in 0..3 {
+        assert_eq!(other.0.lock().cause(), None);
+        post(&ended.1, id, Work::Send(SendKind::default()), &[]);
+    }
+    assert_eq!(other.0.lock().cause(), Some(Cause::Overflow));
 }

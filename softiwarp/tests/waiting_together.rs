@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use softiwarp::completion::{CompletionQueue, Status};
+use softiwarp::memory::Memory;
 use softiwarp::queue_pair::{Payload, QueuePair, QueuePairConfig, SendRequest, SharedReceiveQueue};
 use softiwarp::socket::{Background, Connection, Event};
 use support::device::*;
@@ -27,7 +28,7 @@ struct Shared {
 impl Shared {
     fn new(count: u32, limit: Duration) -> Shared {
         let devices: Vec<_> = (0..=count).map(|_| Device::new()).collect();
-        let queue = Arc::new(SharedReceiveQueue::new(64, 4, || {}));
+        let queue = Arc::new(SharedReceiveQueue::new(Memory::new().domain(), 64, 4, || {}));
         let received = Arc::new(CompletionQueue::new(10_000, |_| {}));
         let (mut ours, mut theirs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for (number, device) in (1..).zip(&devices[1..]) {

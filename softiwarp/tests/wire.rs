@@ -248,7 +248,7 @@ fn segments_that_are_none() {
         ("a read request on the queue of Sends", untagged("4141", 0, 1, 0), Violation::QUEUE),
         ("a read request in the middle", untagged("4141", 1, 1, 4), Violation::MESSAGE_OFFSET),
         ("a read request that goes on", untagged("0141", 1, 1, 0), Violation::MESSAGE_OFFSET),
-        ("a read request with payload", untagged("4141", 1, 1, 0), Violation::FRAME_LENGTH),
+        ("a read request with payload", untagged("4141", 1, 1, 0), Violation::TOO_LONG),
         ("a second Terminate", untagged("4147", 2, 2, 0), Violation::MESSAGE_NUMBER),
     ];
     for (what, bytes, wanted) in cases {
@@ -352,8 +352,12 @@ proptest! {
         said.put(&mut out);
         let found = Terminate::parse(&out).unwrap();
         prop_assert_eq!(found.violation, said.violation);
-        if layer != Layer::Llp {
-            prop_assert_eq!(found.cause, said.cause);
-        }
+        // DDP shows its own header, which of a read request is not all.
+        let whole = match layer {
+            Layer::Rdmap => true,
+            Layer::Ddp => !matches!(header, Header::ReadRequest { .. }),
+            Layer::Llp => false,
+        };
+        prop_assert_eq!(found.cause, said.cause.filter(|_| whole));
     }
 }

@@ -67,6 +67,15 @@ impl Denied {
         }
     }
 
+    /// The fault in a Terminate, for a Send that invalidates. As siw has it, a token that is not in use is another fault than one that is
+    /// not the peer's to invalidate.
+    pub fn of_invalidation(self) -> Violation {
+        match self {
+            Denied::Token => Violation::INVALIDATES_NOTHING,
+            Denied::Stream | Denied::Rights | Denied::Bounds | Denied::Wrap => Violation::CANNOT_INVALIDATE,
+        }
+    }
+
     /// The fault in a Terminate, for a write. DDP has no code for missing rights: it is reported as an invalid token.
     pub fn of_write(self) -> Violation {
         match self {

@@ -384,6 +384,7 @@ impl QueuePair {
             self.transmitter = Transmitter::new(0, false, 0, None);
             self.phase = Phase::Ended;
             self.flush();
+            self.receiver.stop();
         }
     }
 
@@ -403,6 +404,7 @@ impl QueuePair {
         self.trouble = None;
         self.transmitter.cut(last);
         self.flush();
+        self.receiver.stop();
     }
 
     /// Reports all outstanding requests as flushed; those that already have a status keep it.

@@ -1,8 +1,6 @@
 //! Reads the peer's frames from the stream, and has them dealt with one after the other.
 
-use std::io;
-
-use super::receiver::Found;
+use super::receiver::{Found, Frame, Unread};
 use super::stream::Stream;
 use super::{Cause, Phase, QueuePair};
 use crate::wire::{Terminate, Violation, terminate};
@@ -42,17 +40,13 @@ impl QueuePair {
                         break;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => {
+                Err(Unread::Nothing) => break,
+                Err(why) => {
                     any = true;
-                    match error.kind() {
-                        io::ErrorKind::UnexpectedEof => self.lose(Cause::Closed),
-                        // The memory that the payload was for is gone.
-                        io::ErrorKind::ConnectionAborted => {
-                            let violation = Violation::DDP_CATASTROPHIC;
-                            self.end(Cause::Local, Some(Terminate { violation, cause: None }));
-                        }
-                        _ => self.lose(Cause::Lost),
+                    match why {
+                        Unread::Closed => self.lose(Cause::Closed),
+                        Unread::Gone(frame) => self.end_by_frame(frame, frame.gone()),
+                        Unread::Lost | Unread::Nothing => self.lose(Cause::Lost),
                     }
                 }
             }
@@ -90,6 +84,7 @@ impl QueuePair {
                     self.held = false;
                     (frame, self.end_frame(frame))
                 }
+                Ok(Found::Gone(frame)) => (frame, Err(frame.gone())),
                 Err(violation) => {
                     self.end_by_header(violation);
                     return;
@@ -99,10 +94,18 @@ impl QueuePair {
                 if violation == Violation::NO_BUFFER && self.waits(frame) {
                     return;
                 }
-                let cause = Some((frame.header, frame.ulpdu as u16));
-                self.end(Cause::Peer(violation), Some(Terminate { violation, cause }));
+                self.end_by_frame(frame, violation);
             }
         }
+    }
+
+    /// Ends the connection because of a frame that has a proper header.
+    fn end_by_frame(&mut self, frame: Frame, violation: Violation) {
+        let shown = Some((frame.header, frame.ulpdu as u16));
+        // Its memory for the payload is this side's own affair.
+        let is_own = violation == Violation::DDP_CATASTROPHIC;
+        let cause = if is_own { Cause::Local } else { Cause::Peer(violation) };
+        self.end(cause, Some(Terminate { violation, cause: shown }));
     }
 
     /// Ends the connection because of a header that is none. Of DDP's fields the Terminate shows the header, as RFC 5040 has it; a version
@@ -110,7 +113,8 @@ impl QueuePair {
     fn end_by_header(&mut self, violation: Violation) {
         let mut last = Vec::new();
         let shows =
-            [Violation::QUEUE, Violation::MESSAGE_NUMBER, Violation::MESSAGE_OFFSET].contains(&violation);
+            [Violation::QUEUE, Violation::MESSAGE_NUMBER, Violation::MESSAGE_OFFSET, Violation::TOO_LONG]
+                .contains(&violation);
         match self.receiver.faulty().filter(|_| shows) {
             Some((header, length)) => terminate::put_quoting(violation, header, length, &mut last),
             None => Terminate { violation, cause: None }.put(&mut last),

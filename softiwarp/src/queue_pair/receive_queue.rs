@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::request::{Piece, PostError, total};
 use super::turns::{self, Turns, Waiter};
+use crate::memory::Domain;
 
 /// The pieces of a receive.
 pub(super) type Pieces = SmallVec<[Piece; 2]>;
@@ -79,21 +80,24 @@ impl Shared {
 
 /// A shared receive queue.
 pub struct SharedReceiveQueue {
+    domain: Domain,
     state: Mutex<Shared>,
     tell: Box<dyn Fn() + Send + Sync>,
 }
 
 impl SharedReceiveQueue {
-    /// A queue for `depth` receives of at most `pieces_max` pieces. `tell` is called when it runs low
+    /// A queue for `depth` receives of at most `pieces_max` pieces, into memory of a protection domain, which need not be that of the
+    /// queue pairs. `tell` is called when it runs low
     /// ([`set_limit`](Self::set_limit)), on the thread that makes progress of a connection, with a queue pair locked: it must
     /// not block, nor call a method of a queue pair or a connection.
     pub fn new(
+        domain: Domain,
         depth: usize,
         pieces_max: usize,
         tell: impl Fn() + Send + Sync + 'static,
     ) -> SharedReceiveQueue {
         let state = Shared { queue: ReceiveQueue::new(depth, pieces_max), limit: 0, turns: Turns::default() };
-        SharedReceiveQueue { state: Mutex::new(state), tell: Box::new(tell) }
+        SharedReceiveQueue { domain, state: Mutex::new(state), tell: Box::new(tell) }
     }
 
     /// Posts a receive.
@@ -184,6 +188,14 @@ pub(super) enum Receives {
 }
 
 impl Receives {
+    /// The protection domain of the memory that receives are into, if it is not the queue pair's.
+    pub(super) fn domain(&self) -> Option<&Domain> {
+        match self {
+            Receives::Own(_) => None,
+            Receives::Shared(queue, _) => Some(&queue.domain),
+        }
+    }
+
     /// The receive for the next message.
     pub(super) fn take(&mut self) -> Option<Receive> {
         match self {

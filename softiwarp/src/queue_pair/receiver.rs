@@ -36,6 +36,14 @@ impl Frame {
     pub(super) fn payload(&self) -> usize {
         self.ulpdu - self.header.size()
     }
+
+    /// The fault if the memory for the payload is deregistered while that arrives: the peer's if it was to write there, or this side's own.
+    pub(super) fn gone(&self) -> Violation {
+        match self.header {
+            Header::Write { .. } => Violation::WRITE_TOKEN,
+            _ => Violation::DDP_CATASTROPHIC,
+        }
+    }
 }
 
 /// What is expected next.
@@ -56,6 +64,26 @@ pub(super) enum Found {
     Header(Frame),
     /// The end of a frame. Its payload has been placed.
     End(Frame),
+    /// The memory for the payload of the frame was deregistered.
+    Gone(Frame),
+}
+
+/// Why nothing was read.
+pub(super) enum Unread {
+    /// There is nothing at the moment.
+    Nothing,
+    /// The peer has closed.
+    Closed,
+    /// TCP has failed.
+    Lost,
+    /// The memory for the payload of the frame was deregistered.
+    Gone(Frame),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Unread {
+        if error.kind() == io::ErrorKind::WouldBlock { Unread::Nothing } else { Unread::Lost }
+    }
 }
 
 pub(super) struct Receiver {
@@ -117,10 +145,17 @@ impl Receiver {
         }
     }
 
+    /// Gives all memory up: nothing is read any more.
+    pub(super) fn stop(&mut self) {
+        pool::give(&pool::READ, std::mem::take(&mut self.buffer));
+        (self.leftover, self.sink) = (Vec::new(), Vec::new());
+        (self.start, self.end, self.sink_at) = (0, 0, 0);
+    }
+
     /// Parses the next of the bytes read.
     ///
     /// # Errors
-    /// The violation; [`Violation::DDP_CATASTROPHIC`] if the memory for the payload was deregistered.
+    /// The violation of a header.
     pub(super) fn next(&mut self) -> Result<Found, Violation> {
         loop {
             match self.stage {
@@ -129,7 +164,9 @@ impl Receiver {
                     let here = self.end - self.start;
                     // The end of the payload stays in the buffer until it is whole, so that no word of it is stored in two parts.
                     let count = if here < left { here.min(left.saturating_sub(TAIL)) } else { left };
-                    self.place(frame, count)?;
+                    if !self.place(frame, count) {
+                        return Ok(Found::Gone(frame));
+                    }
                     self.start += count;
                     if count < left {
                         self.stage = Stage::Payload(frame, left - count);
@@ -214,40 +251,38 @@ impl Receiver {
         }
     }
 
-    /// Copies payload from the buffer to its destination.
-    fn place(&mut self, frame: Frame, count: usize) -> Result<(), Violation> {
+    /// Copies payload from the buffer to its destination, unless that is gone.
+    fn place(&mut self, frame: Frame, count: usize) -> bool {
         let mut bytes = &self.buffer[self.start..self.start + count];
         if frame.header == Header::Terminate {
             let room = terminate::PAYLOAD_MAX - self.said.len().min(terminate::PAYLOAD_MAX);
             self.said.extend_from_slice(&bytes[..room.min(bytes.len())]);
-            return Ok(());
+            return true;
         }
         while !bytes.is_empty() {
-            let span = self.sink.get_mut(self.sink_at).ok_or(Violation::DDP_CATASTROPHIC)?;
-            let count = span.hold().ok_or(Violation::DDP_CATASTROPHIC)?.fill(bytes);
+            let Some(span) = self.sink.get_mut(self.sink_at) else { return false };
+            let Some(count) = span.hold().map(|held| held.fill(bytes)) else { return false };
             span.skip(count);
             bytes = &bytes[count..];
             self.sink_at += usize::from(span.len() == 0);
         }
-        Ok(())
+        true
     }
 
     /// Reads from the stream: payload to its destination, the rest into the buffer. Returns whether that was all there is for
     /// now. To be called only after [`next`](Self::next) has found nothing.
     ///
     /// # Errors
-    /// The stream's error; [`io::ErrorKind::UnexpectedEof`] at its end; [`io::ErrorKind::ConnectionAborted`] if the memory for
-    /// the payload was deregistered.
-    pub(super) fn read(&mut self, stream: &mut impl Stream) -> io::Result<bool> {
+    /// Why nothing was read.
+    pub(super) fn read(&mut self, stream: &mut impl Stream) -> Result<bool, Unread> {
         self.compact();
         // The end of the payload comes through the buffer, so that it is stored last: see `Held::fill`.
-        let mut left = match self.stage {
-            Stage::Payload(frame, left) if frame.header != Header::Terminate => left.saturating_sub(TAIL),
-            _ => 0,
+        let (frame, mut left) = match self.stage {
+            Stage::Payload(frame, left) if frame.header != Header::Terminate && left > TAIL => {
+                (frame, left - TAIL)
+            }
+            _ => return self.read_buffer(stream),
         };
-        if left == 0 {
-            return self.read_buffer(stream);
-        }
         let mut held: [Option<Held<'_>>; SPANS_MAX] = [const { None }; SPANS_MAX];
         let mut vector = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SPANS_MAX + 1];
         let (mut count, mut in_place) = (0, 0);
@@ -255,7 +290,7 @@ impl Receiver {
             if left == 0 {
                 break;
             }
-            let memory = held[count].insert(span.hold().ok_or(io::ErrorKind::ConnectionAborted)?);
+            let memory = held[count].insert(span.hold().ok_or(Unread::Gone(frame))?);
             let length = memory.len().min(left);
             vector[count] = libc::iovec { iov_base: memory.pointer().cast(), iov_len: length };
             in_place += length;
@@ -275,7 +310,7 @@ impl Receiver {
         let got = unsafe { stream.read(&vector[..count]) }?;
         drop(held);
         if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return Err(Unread::Closed);
         }
         let placed = got.min(in_place);
         self.end += got - placed;
@@ -284,14 +319,14 @@ impl Receiver {
     }
 
     /// Reads into the buffer only.
-    fn read_buffer(&mut self, stream: &mut impl Stream) -> io::Result<bool> {
+    fn read_buffer(&mut self, stream: &mut impl Stream) -> Result<bool, Unread> {
         let room = self.end..self.end + self.room();
         let room = &mut self.buffer[room];
         let piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
         // SAFETY: the piece is part of the buffer, which is borrowed mutably.
         let got = unsafe { stream.read(&[piece]) }?;
         if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return Err(Unread::Closed);
         }
         self.end += got;
         Ok(got < piece.iov_len)

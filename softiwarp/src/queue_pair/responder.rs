@@ -3,9 +3,10 @@
 use super::receive_queue::Receive;
 use super::receiver::Frame;
 use super::request::spans;
+use super::transmitter::Due;
 use super::{Cause, QueuePair};
 use crate::completion::{Completion, Operation, Status};
-use crate::memory::Access;
+use crate::memory::{Access, Denied};
 use crate::wire::{Header, Layer, ReadRequest, SendKind, Terminate, Violation};
 
 /// The state of the peer's messages.
@@ -97,7 +98,8 @@ impl QueuePair {
             Err((Status::LocalLength, Violation::TOO_LONG))
         } else {
             let part = (message.length, payload);
-            let place = (&self.domain, Access::Scatter);
+            // A shared queue may be of another protection domain.
+            let place = (self.receives.domain().unwrap_or(&self.domain), Access::Scatter);
             spans(&message.receive.pieces, part, place, &mut self.receiver.sink)
                 .map_err(|_| (Status::LocalProtection, Violation::DDP_CATASTROPHIC))
         };
@@ -118,7 +120,8 @@ impl QueuePair {
             return Err(Violation::WRITE_TOKEN);
         }
         let left = read.length - read.placed;
-        if sink.1 != read.placed as u64 || payload > left || last != (payload == left) {
+        // The last segment may come behind all the data, and be empty.
+        if sink.1 != read.placed as u64 || payload > left || last && payload != left {
             return Err(Violation::WRITE_BOUNDS);
         }
         let part = (read.placed, payload);
@@ -146,13 +149,13 @@ impl QueuePair {
         if !first && self.transmitter.responses_due() >= self.incoming.reads_max {
             return Err(Violation::TOO_MANY_READS);
         }
-        if request.length != 0 {
-            let (token, offset) = request.source;
-            let found =
-                self.domain.find(token, offset, request.length as usize, Access::PeerReads(self.number));
-            found.map_err(|denied| denied.of_read())?;
-        }
-        self.transmitter.responses.push_back((number, *request));
+        let (token, offset) = request.source;
+        let access = Access::PeerReads(self.number);
+        let refused = match request.length as usize {
+            0 => None,
+            length => self.domain.find(token, offset, length, access).err().map(Denied::of_read),
+        };
+        self.transmitter.responses.push_back(Due { number, request: *request, refused });
         Ok(())
     }
 
@@ -197,7 +200,7 @@ impl QueuePair {
         };
         self.receives.give_back(receive);
         self.receive_completions.push(completion, kind.solicited);
-        invalidated.map_err(|_| Violation::CANNOT_INVALIDATE)
+        invalidated.map_err(Denied::of_invalidation)
     }
 
     /// Handles a Terminate. If it names a read, that read has failed.

@@ -45,8 +45,27 @@ enum Message {
 pub(super) enum Trouble {
     /// A work request has failed.
     Local,
-    /// The memory of a peer's read, which has this header, is no longer accessible.
+    /// A peer's read, which has this header, is refused.
     Peer(Violation, Header),
+}
+
+/// A peer's read that is to be answered, or refused, in its turn.
+pub(super) struct Due {
+    pub(super) number: u32,
+    pub(super) request: ReadRequest,
+    /// Why it is refused. Those before it are answered first, as a peer knows by the refusal which of its reads has failed.
+    pub(super) refused: Option<Violation>,
+}
+
+impl Due {
+    /// The response.
+    fn message(self) -> Result<Message, Trouble> {
+        let Due { number, request, refused } = self;
+        match refused {
+            None => Ok(Message::Response(number, request)),
+            Some(violation) => Err(Trouble::Peer(violation, Header::ReadRequest { number, request })),
+        }
+    }
 }
 
 /// An outstanding read.
@@ -77,8 +96,8 @@ pub(super) struct Transmitter {
     /// The end of the last frame that has been written completely.
     whole: usize,
     message: Option<(Message, usize)>,
-    /// The peer's reads that are to be answered, with their numbers.
-    pub(super) responses: VecDeque<(u32, ReadRequest)>,
+    /// The peer's reads that are to be answered.
+    pub(super) responses: VecDeque<Due>,
     pub(super) reads: VecDeque<Read>,
     first: Option<Header>,
     /// Whether it is a response's turn, before a request.
@@ -204,13 +223,13 @@ impl Transmitter {
         }
         let response_first = self.turn || held;
         self.turn = !self.turn;
-        if response_first && let Some((number, response)) = self.responses.pop_front() {
-            return Ok(Some(Message::Response(number, response)));
+        if response_first && let Some(due) = self.responses.pop_front() {
+            return due.message().map(Some);
         }
         if !held && let Some(request) = self.next_request(queue, domain, queue_pair)? {
             return Ok(Some(Message::Request(request)));
         }
-        Ok(self.responses.pop_front().map(|(number, response)| Message::Response(number, response)))
+        self.responses.pop_front().map(Due::message).transpose()
     }
 
     /// Whether the next request is an invalidation that waits for nothing but the listed frames.

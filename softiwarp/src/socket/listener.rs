@@ -1,9 +1,8 @@
 //! Listeners: TCP connections of peers, until they have sent a connection request.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -15,10 +14,6 @@ use super::connection::{Connection, Handler};
 use super::poller::{Pollable, Poller};
 use crate::report;
 
-/// The most TCP connections without a connection request. Beyond that the oldest ones are closed.
-const ARRIVALS_MAX: usize = 1024;
-/// How many are closed at a time.
-const TURNED_AWAY: usize = 128;
 /// The most connections accepted in one call.
 const BATCH: usize = 64;
 /// The pause in accepting when the system is out of file descriptors or memory.
@@ -27,8 +22,6 @@ const RESPITE: Duration = Duration::from_millis(100);
 struct Inner {
     backlog: Arc<Backlog>,
     handler: Arc<dyn Handler>,
-    /// Connections that may have sent no request yet, oldest first.
-    arrivals: Mutex<VecDeque<Weak<Connection>>>,
     due: Mutex<Option<Instant>>,
 }
 
@@ -68,8 +61,7 @@ impl Listener {
         socket.set_nonblocking(true)?;
         socket.listen(backlog)?;
         let backlog = Arc::new(Backlog::new(socket, poller, usize::try_from(backlog).unwrap_or(0)));
-        let (arrivals, due) = (Mutex::default(), Mutex::default());
-        let inner = Arc::new(Inner { backlog, handler, arrivals, due });
+        let inner = Arc::new(Inner { backlog, handler, due: Mutex::default() });
         let Backlog { key, socket, .. } = &*inner.backlog;
         poller.add(*key, socket, EventFlags::IN, Arc::clone(&inner) as Arc<dyn Pollable>)?;
         Ok(Listener { inner })
@@ -107,18 +99,7 @@ impl Inner {
         if let Some(connection) = connection.upgrade() {
             connection.ready();
         }
-        let mut arrivals = self.arrivals.lock();
-        arrivals.push_back(connection);
-        if arrivals.len() <= ARRIVALS_MAX {
-            return;
-        }
-        arrivals.retain(|one| one.upgrade().is_some_and(|one| one.is_arriving()));
-        let count = if arrivals.len() > ARRIVALS_MAX { TURNED_AWAY } else { 0 };
-        let first: Vec<_> = arrivals.drain(..count).collect();
-        drop(arrivals);
-        for one in first.iter().filter_map(Weak::upgrade) {
-            one.turn_away();
-        }
+        self.backlog.poller.arrivals.add(connection);
     }
 }
 
@@ -139,7 +120,8 @@ impl Pollable for Inner {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
                     if report::is_limit(&error) {
-                        // Peers wait in the system's queue.
+                        // Who asks for nothing makes room, for the program as well; peers wait in the system's queue.
+                        poller.arrivals.make_room();
                         poller.change(*key, socket, EventFlags::empty());
                         let mut due = self.due.lock();
                         *due = poller.deadline(*key, *due, Some(RESPITE));

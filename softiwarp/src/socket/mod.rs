@@ -3,6 +3,7 @@
 //! A [`Poller`] watches the sockets of a device; whoever calls [`Poller::drive`] moves them. A [`Listener`] takes
 //! connections, a [`Connection`] is one. A [`Handler`] receives the events of connections.
 
+mod arrivals;
 mod background;
 mod backlog;
 mod batching;

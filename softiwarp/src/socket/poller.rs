@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::event::epoll;
 
+use super::arrivals::Arrivals;
 use super::batching::Batches;
 use super::checks::Checks;
 use super::schedule::Schedule;
@@ -95,6 +96,7 @@ pub struct Poller {
     delay: AtomicU64,
     removed: AtomicBool,
     checks: Checks,
+    pub(super) arrivals: Arrivals,
 }
 
 impl Poller {
@@ -118,6 +120,7 @@ impl Poller {
             delay: AtomicU64::new(TAKEOVER_DELAY),
             removed: AtomicBool::new(false),
             checks: Checks::new(),
+            arrivals: Arrivals::default(),
         });
         epoll::add(&poller.epoll, &poller.timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
         Ok(poller)
@@ -235,13 +238,15 @@ impl Poller {
     pub fn clear(&self) {
         self.schedule.clear();
         self.batches.clear();
+        self.arrivals.clear();
         // Dropped without the lock, as closing sockets takes time.
         let entries = std::mem::take(&mut *self.entries.lock());
         drop(entries);
     }
 
     /// Removes the device: ends all listeners and all connections. Their outstanding requests are flushed, and their end is
-    /// reported, before this returns. No more can be made.
+    /// reported, before this returns, unless another thread is just reporting something of the connection, which then reports that, too.
+    /// No more can be made.
     pub fn remove_device(&self) {
         self.removed.store(true, Ordering::SeqCst);
         for entry in self.all() {

@@ -4,16 +4,18 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use verbs_sys::*;
 
+use super::cancellation::{PutOff, begun, looks_up};
 use super::channel::{Channel, Notified};
 use super::context::{Context, Unacknowledged};
 use super::inbox::Inbox;
 use super::limits::COMPLETIONS_MAX;
 use super::rnic::{Rnic, rnic_of};
-use super::{created, functions, next_number, posix, verb};
+use super::{created, functions, next_number, verb, waits};
 use crate::completion::{Arm, Completion, CompletionQueue, Event, Operation, Status};
 
 /// A completion queue.
@@ -116,6 +118,7 @@ fn to_c(completion: &Completion) -> ibv_wc {
 pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
     // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
     let own = unsafe { Cq::of(cq) };
+    let _put_off = PutOff::new();
     // SAFETY: the caller has room for as many.
     let found = unsafe { own.take(count, wc) };
     if found != 0 {
@@ -251,29 +254,48 @@ functions! {
         0
     }
 
-    fn ibv_get_cq_event(
-        channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cookie: *mut *mut c_void
-    ) -> c_int {
-        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
-        let own = unsafe { &*channel.cast::<Channel>() };
-        let (rnic, events) = (own.rnic, Arc::clone(&own.events));
-        let next = events.next(Some(&rnic.poller), |notified| notified.events.taken());
-        posix(next.map(|notified| {
-            // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
-            let context = unsafe { (*notified.cq).cq_context };
-            // SAFETY: as above.
-            unsafe { Cq::of(notified.cq) }.spare_sockets();
-            // SAFETY: room for the queue, as verbs ask.
-            unsafe { *cq = notified.cq };
-            // SAFETY: room for what the program calls the queue, as verbs ask.
-            unsafe { *cookie = context };
-        }))
-    }
-
     fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
         // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
         unsafe { Cq::of(cq) }.events.acknowledged(count);
     }
+}
+
+/// Takes the next event of a channel; `ETIMEDOUT` if there is none within the limit.
+///
+/// # Safety
+/// As for `ibv_get_cq_event`. Called again after `ETIMEDOUT`, it does not look at the channel.
+unsafe fn next_event(
+    channel: *mut ibv_comp_channel,
+    cq: *mut *mut ibv_cq,
+    cookie: *mut *mut c_void,
+    limit: Option<Duration>,
+) -> Result<(), c_int> {
+    let _put_off = PutOff::new();
+    let (rnic, events) = begun(|| {
+        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
+        let own = unsafe { &*channel.cast::<Channel>() };
+        (own.rnic, Arc::clone(&own.events))
+    });
+    let next = events.next_within(Some(&rnic.poller), limit, |notified| notified.events.taken());
+    if limit.is_some() && matches!(next, Err(libc::ETIMEDOUT)) {
+        looks_up((rnic, events));
+    }
+    let notified = next?;
+    // SAFETY: the queue waits for its events before it goes, and this one is not acknowledged yet.
+    let context = unsafe { (*notified.cq).cq_context };
+    // SAFETY: as above.
+    unsafe { Cq::of(notified.cq) }.spare_sockets();
+    // SAFETY: room for the queue, as verbs ask.
+    unsafe { *cq = notified.cq };
+    // SAFETY: room for what the program calls the queue, as verbs ask.
+    unsafe { *cookie = context };
+    Ok(())
+}
+
+waits! {
+    fn ibv_get_cq_event(
+        channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cookie: *mut *mut c_void
+    ) = next_event;
 }
 
 #[cfg(test)]

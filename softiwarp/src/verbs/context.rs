@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use verbs_sys::*;
 
 use super::inbox::Inbox;
+use super::process::Process;
 
 /// An opened device.
 #[repr(C)]
@@ -16,6 +17,7 @@ pub(super) struct Context {
     pub events: Inbox<Asynchronous>,
     /// The device was removed.
     removed: AtomicBool,
+    process: Process,
 }
 
 /// An asynchronous event, and where it is counted if it is of a queue.
@@ -68,7 +70,8 @@ static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 
 impl Context {
     pub(super) fn open(raw: ibv_context, events: Inbox<Asynchronous>) -> *mut Context {
-        let new = Box::into_raw(Box::new(Context { raw, events, removed: AtomicBool::new(false) }));
+        let (removed, process) = (AtomicBool::new(false), Process::this());
+        let new = Box::into_raw(Box::new(Context { raw, events, removed, process }));
         OPEN.lock().push(Open(new));
         new
     }
@@ -88,6 +91,15 @@ impl Context {
     pub(super) unsafe fn is_removed(context: *mut ibv_context) -> bool {
         // SAFETY: contexts are ours.
         unsafe { &*context.cast::<Context>() }.removed.load(Ordering::Acquire)
+    }
+
+    /// Whether it is of this process, and not of its parent.
+    ///
+    /// # Safety
+    /// The context has not been closed.
+    pub(super) unsafe fn is_own(context: *mut ibv_context) -> bool {
+        // SAFETY: contexts are ours.
+        unsafe { &*context.cast::<Context>() }.process.is_this()
     }
 
     /// Reports to all contexts that the device was removed.

@@ -3,16 +3,18 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use verbs_sys::*;
 
+use super::cancellation::PutOff;
 use super::completion::Cq;
 use super::context::{Asynchronous, Context};
 use super::inbox::Inbox;
 use super::limits::{COMPLETIONS_MAX, DEPTH_MAX, PIECES_MAX, READS_MAX};
 use super::queue_pair::Srq;
-use super::{completion, created, functions, memory, posix, post, removal};
+use super::{completion, created, functions, last_errno, memory, post, removal, waits};
 use crate::queue_pair::MESSAGE_MAX;
 
 /// The vendor id: none.
@@ -49,30 +51,53 @@ static DEVICE: LazyLock<Device> = LazyLock::new(|| {
     Device(Box::into_raw(Box::new(provided)).cast())
 });
 
-/// The contexts in the `verbs` field of connection ids: of the device, and of those before it that were removed. They are never
-/// closed.
+/// The contexts in the `verbs` field of connection ids, and the domains in their `pd` field: of the device, and of those before it that were
+/// removed or are the parent process's. They are never closed.
 static NAMED: Mutex<Vec<Named>> = Mutex::new(Vec::new());
 
-struct Named(*mut ibv_context);
+struct Named {
+    context: *mut ibv_context,
+    /// Null until it is asked for.
+    domain: *mut ibv_pd,
+}
 
 // SAFETY: contexts may be used by any thread.
 unsafe impl Send for Named {}
 
+/// Calls `take` for the context of connection ids, which is made if there is none.
+fn with_named<T>(take: impl FnOnce(&mut Named) -> Result<T, c_int>) -> Result<T, c_int> {
+    let mut all = NAMED.lock();
+    let is_there = |named: &Named| {
+        // SAFETY: never closed.
+        let removed = unsafe { Context::is_removed(named.context) };
+        // SAFETY: never closed.
+        !removed && unsafe { Context::is_own(named.context) }
+    };
+    if !all.last().is_some_and(is_there) {
+        all.push(Named { context: open()?.cast(), domain: ptr::null_mut() });
+    }
+    all.last_mut().map_or(Err(libc::ENODEV), take)
+}
+
 /// The context in the `verbs` field of connection ids.
 pub(super) fn named() -> Result<*mut ibv_context, c_int> {
-    let mut named = NAMED.lock();
-    // SAFETY: never closed.
-    if let Some(last) = named.last().filter(|last| !unsafe { Context::is_removed(last.0) }) {
-        return Ok(last.0);
-    }
-    let new = open()?.cast();
-    named.push(Named(new));
-    Ok(new)
+    with_named(|named| Ok(named.context))
+}
+
+/// The same, and the default protection domain of ids.
+pub(super) fn named_with_domain() -> Result<(*mut ibv_context, *mut ibv_pd), c_int> {
+    with_named(|named| {
+        if named.domain.is_null() {
+            // SAFETY: the context is never closed.
+            named.domain = unsafe { memory::ibv_alloc_pd(named.context) };
+        }
+        if named.domain.is_null() { Err(last_errno()) } else { Ok((named.context, named.domain)) }
+    })
 }
 
 /// Whether it is the context of connection ids, or was.
 fn is_named(context: *mut ibv_context) -> bool {
-    NAMED.lock().iter().any(|named| named.0 == context)
+    NAMED.lock().iter().any(|named| named.context == context)
 }
 
 /// Opens the device.
@@ -117,6 +142,27 @@ fn guid_of(machine: &str, boot: &str) -> u64 {
     });
     // A locally administered identifier.
     hash & !(3 << 56) | 2 << 56
+}
+
+/// Takes the next event of a context; `ETIMEDOUT` if there is none within the limit.
+///
+/// # Safety
+/// As for `ibv_get_async_event`.
+unsafe fn next_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+    limit: Option<Duration>,
+) -> Result<(), c_int> {
+    let _put_off = PutOff::new();
+    // SAFETY: made by `open`, and not closed during the call, as verbs ask.
+    let own = unsafe { &*context.cast::<Context>() };
+    let taken = |next: &Asynchronous| next.events.as_ref().map_or((), |events| events.taken());
+    // SAFETY: room for an event, as verbs ask.
+    own.events.next_within(None, limit, taken).map(|next| unsafe { event.write(next.raw) })
+}
+
+waits! {
+    fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) = next_event;
 }
 
 functions! {
@@ -210,14 +256,6 @@ functions! {
         set!(phys_state, 5);
         set!(link_layer, IBV_LINK_LAYER_ETHERNET as u8);
         0
-    }
-
-    fn ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int {
-        // SAFETY: made by `open`, and not closed during the call, as verbs ask.
-        let own = unsafe { &*context.cast::<Context>() };
-        let taken = |next: &Asynchronous| next.events.as_ref().map_or((), |events| events.taken());
-        // SAFETY: room for an event, as verbs ask.
-        posix(own.events.next(None, taken).map(|next| unsafe { event.write(next.raw) }))
     }
 
     fn ibv_ack_async_event(event: *mut ibv_async_event) {

@@ -36,8 +36,10 @@ unsafe fn set_up(
     if info.is_passive() {
         // SAFETY: the id lives, and the address of an `AddressInfo` is as long as its family says.
         called(unsafe { rdma_bind_addr(id, info.source) })?;
-        // SAFETY: the id lives, and is new: no other thread uses it.
-        unsafe { (*id).pd = pd };
+        if !pd.is_null() {
+            // SAFETY: the id lives, and is new: no other thread uses it.
+            unsafe { (*id).pd = pd };
+        }
         // SAFETY: NULL or a structure that is there, as the caller promises.
         let queue_pairs = unsafe { init.as_ref() }.copied();
         // SAFETY: the id lives, as the caller promises.

@@ -4,9 +4,10 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 use super::errno;
 use super::events::EventQueue;
@@ -102,7 +103,7 @@ impl<T> Inbox<T> {
     /// Adds the sockets to the descriptor, or takes them away. Whether they are wanted is asked under the lock, so that the last one
     /// who asks decides.
     fn change_sockets(&self, poller: &Poller, nonblocking: bool) {
-        let Some((both, _)) = &self.both else { return };
+        let Some((both, _)) = self.both.as_ref().filter(|_| self.events.signal().is_own()) else { return };
         let _changing = self.changing.lock();
         let wanted = self.wants_sockets(nonblocking);
         if self.sockets.swap(wanted, Ordering::Relaxed) != wanted {
@@ -157,8 +158,24 @@ impl<T> Inbox<T> {
         self.events.remove(chosen)
     }
 
-    /// Takes the next event. If there is none, drives the device and waits, unless the descriptor is in non-blocking mode.
-    pub(super) fn next(&self, poller: Option<&Poller>, taken: impl Fn(&T)) -> Result<T, c_int> {
+    /// Without a limit.
+    #[cfg(test)]
+    fn next(&self, poller: Option<&Poller>, taken: impl Fn(&T)) -> Result<T, c_int> {
+        self.next_within(poller, None, taken)
+    }
+
+    /// Takes the next event. If there is none, drives the device and waits, unless the descriptor is in non-blocking mode. For a child of
+    /// the process that has made the queue none comes any more: the device and the descriptor are its parent's.
+    /// `ETIMEDOUT` if there is none within a limit, or somewhat earlier.
+    pub(super) fn next_within(
+        &self,
+        poller: Option<&Poller>,
+        limit: Option<Duration>,
+        taken: impl Fn(&T),
+    ) -> Result<T, c_int> {
+        if !self.events.signal().is_own() {
+            return self.events.pop(&taken).ok_or(libc::ENODEV);
+        }
         let expect = || poller.map_or((), |poller| self.expect(poller));
         if let Some(event) = self.events.pop(&taken) {
             expect();
@@ -184,16 +201,20 @@ impl<T> Inbox<T> {
             let wait = || match poller {
                 Some(poller) => {
                     let signal = self.events.signal().as_fd();
-                    poller.wait_or(signal, None, || !self.events.is_empty()).map(drop)
+                    poller.wait_or(signal, limit, || !self.events.is_empty()).map(drop)
                 }
                 None => {
                     let mut entry = [PollFd::new(self.events.signal(), PollFlags::IN)];
-                    poll(&mut entry, None).map(drop).map_err(io::Error::from)
+                    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+                    poll(&mut entry, limit.as_ref()).map(drop).map_err(io::Error::from)
                 }
             };
             match self.events.drive(wait, &taken) {
                 (_, Some(event)) => return Ok(event),
                 (waited, None) => waited.map_err(|error| errno(&error))?,
+            }
+            if limit.is_some() {
+                return Err(libc::ETIMEDOUT);
             }
         }
     }
@@ -248,7 +269,7 @@ mod tests {
         let inbox = Inbox::<u32>::new(false).unwrap();
         let is_readable = || {
             let mut entry = [PollFd::new(inbox.events.signal(), PollFlags::IN)];
-            poll(&mut entry, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+            poll(&mut entry, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
         };
         let add = |numbers: &[u32]| {
             for number in numbers {

@@ -40,13 +40,22 @@ impl Pd {
     }
 }
 
-/// The access rights of `IBV_ACCESS_*` flags.
-pub(super) fn rights(access: c_uint) -> Rights {
-    Rights {
-        local_write: access & IBV_ACCESS_LOCAL_WRITE != 0,
-        remote_read: access & IBV_ACCESS_REMOTE_READ != 0,
-        remote_write: access & IBV_ACCESS_REMOTE_WRITE != 0,
-        bind: access & IBV_ACCESS_MW_BIND != 0,
+/// Flags that a device may ignore (`IBV_ACCESS_OPTIONAL_RANGE`).
+const OPTIONAL: c_uint = 0x3ff0_0000;
+
+/// Flags that change nothing: a right that no peer can use, as iWARP has no atomic operations; the size of pages; and those that are
+/// optional.
+const IGNORED: c_uint = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | OPTIONAL;
+
+/// The access rights of `IBV_ACCESS_*` flags; `EINVAL` for one that would mean something else than what the device does.
+pub(super) fn rights(access: c_uint) -> Result<Rights, c_int> {
+    let all = [IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_MW_BIND];
+    let [local_write, remote_read, remote_write, bind] = all.map(|flag| access & flag != 0);
+    let known = all.iter().fold(IGNORED, |known, flag| known | flag);
+    if access & !known == 0 {
+        Ok(Rights { local_write, remote_read, remote_write, bind })
+    } else {
+        Err(libc::EINVAL)
     }
 }
 
@@ -108,7 +117,7 @@ unsafe fn register(
 ) -> Result<*mut ibv_mr, c_int> {
     // SAFETY: made by `ibv_alloc_pd`, and deallocated after all that was made of it, as verbs ask.
     let own = unsafe { Pd::of(pd) };
-    let rights = rights(access);
+    let rights = rights(access)?;
     if length == 0 {
         return Err(libc::EINVAL);
     }

@@ -7,6 +7,7 @@
 //! The descriptors of event channels and completion channels are readable when there is an event, and also when the device's
 //! sockets are ready: the thread that wakes then calls for its event, which drives the sockets.
 
+mod cancellation;
 mod channel;
 mod cm;
 mod completion;
@@ -22,6 +23,7 @@ mod memory;
 mod model;
 mod ports;
 mod post;
+mod process;
 mod programs;
 mod queue_pair;
 mod removal;
@@ -120,7 +122,42 @@ macro_rules! functions {
         /// As in the manual page of the C function; the objects are this device's.
         $(#[$attribute])*
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? $body
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            let _put_off = $crate::verbs::cancellation::PutOff::new();
+            $body
+        }
     )*};
 }
 use functions;
+
+/// Defines functions with the C names that wait for an event, by functions with a limit. In the preloaded library they may be cancelled.
+macro_rules! waits {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $next:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`")]
+        ///
+        /// # Safety
+        /// As in the manual page of the C function; the objects are this device's.
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
+            // SAFETY: as the caller says.
+            $crate::verbs::posix(unsafe { $next($($argument,)* None) })
+        }
+
+        #[cfg(feature = "preload")]
+        const _: () = {
+            #[unsafe(no_mangle)]
+            unsafe extern "C-unwind" fn $name($($argument: $type),*) -> std::ffi::c_int {
+                use $crate::verbs::cancellation::{LOOKS_UP, pthread_testcancel};
+                loop {
+                    // SAFETY: takes nothing. If it ends the thread, nothing in this frame is to be dropped.
+                    unsafe { pthread_testcancel() };
+                    // SAFETY: as the caller says; an object that is destroyed meanwhile is not looked at again.
+                    let next = unsafe { $next($($argument,)* Some(LOOKS_UP)) };
+                    if next != Err(libc::ETIMEDOUT) {
+                        return $crate::verbs::posix(next);
+                    }
+                }
+            }
+        };
+    )*};
+}
+use waits;

@@ -18,8 +18,17 @@ struct Taken {
 #[derive(Default)]
 pub(super) struct Ports(Mutex<HashMap<u16, Vec<Taken>>>);
 
+/// Of a link-local address, the interface: the same address may be another's on each.
+fn scope(of: SocketAddr) -> u32 {
+    match of {
+        SocketAddr::V6(of) if of.ip().is_unicast_link_local() => of.scope_id(),
+        _ => 0,
+    }
+}
+
 fn meet(a: SocketAddr, b: SocketAddr) -> bool {
-    a.ip() == b.ip() || a.is_ipv4() == b.is_ipv4() && (a.ip().is_unspecified() || b.ip().is_unspecified())
+    a.ip() == b.ip() && scope(a) == scope(b)
+        || a.is_ipv4() == b.is_ipv4() && (a.ip().is_unspecified() || b.ip().is_unspecified())
 }
 
 impl Ports {
@@ -75,6 +84,11 @@ mod tests {
         assert!(!ports.is_free(at("0.0.0.0:80"), false), "all addresses are also that one");
         assert!(ports.is_free(at("127.0.0.2:80"), false));
         assert!(ports.is_free(at("[::]:80"), false));
+        assert!(ports.take(4, at("[fe80::1%2]:80"), false));
+        assert!(ports.is_free(at("[fe80::1%3]:80"), false), "on another interface");
+        assert!(!ports.is_free(at("[fe80::1%2]:80"), false));
+        assert!(!ports.is_free(at("[::]:80"), false), "all interfaces are also that one");
+        ports.leave(4, 80);
         ports.share(1, 80, true);
         assert!(ports.take(2, at("127.0.0.1:80"), true));
         assert!(!ports.take(3, at("127.0.0.1:80"), false), "the others share, this one does not");

@@ -5,11 +5,12 @@ use std::slice;
 
 use verbs_sys::*;
 
+use super::cancellation::PutOff;
 use super::limits::PIECES_MAX;
 use super::memory::rights;
 use super::queue_pair::{Qp, Srq};
 use crate::memory::Binding;
-use crate::queue_pair::{Payload, Piece, PostError, SendRequest, Work};
+use crate::queue_pair::{Payload, Phase, Piece, PostError, SendRequest, Work};
 use crate::wire::SendKind;
 
 /// A scatter/gather list, copied.
@@ -80,7 +81,7 @@ unsafe fn work(wr: &ibv_send_wr) -> Result<(Work, bool), PostError> {
                 region: if info.mr.is_null() { 0 } else { unsafe { (*info.mr).rkey } },
                 offset: info.addr,
                 length: usize::try_from(info.length).map_err(|_| PostError::Invalid)?,
-                rights: rights(info.mw_access_flags),
+                rights: rights(info.mw_access_flags).map_err(|_| PostError::Invalid)?,
             };
             (Work::Bind(binding), false)
         }
@@ -136,6 +137,7 @@ pub(super) unsafe extern "C" fn post_send(
 ) -> c_int {
     // SAFETY: made by `ibv_create_qp`, and not destroyed during the call, as verbs ask.
     let own = unsafe { Qp::of(qp) };
+    let _put_off = PutOff::new();
     let connection = own.ends.connection.get();
     // SAFETY: NULL or the first work request of the caller's list, as verbs ask.
     let several = unsafe { wr.as_ref() }.is_some_and(|first| !first.next.is_null());
@@ -200,8 +202,21 @@ pub(super) unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: made by `ibv_create_qp`, and not destroyed during the call, as verbs ask.
     let own = unsafe { Qp::of(qp) };
+    let _put_off = PutOff::new();
     // SAFETY: a list of work requests and room for a pointer, as verbs ask.
-    unsafe { receive(wr, bad, |id, pieces| own.ends.pair.lock().post_receive(id, pieces)) }
+    unsafe {
+        receive(wr, bad, |id, pieces| {
+            let mut pair = own.ends.pair.lock();
+            let posted = pair.post_receive(id, pieces);
+            let ended = pair.phase() == Phase::Ended;
+            drop(pair);
+            if ended {
+                // The receive was flushed, and its queue may have had no room for it.
+                own.ends.catch_up();
+            }
+            posted
+        })
+    }
 }
 
 /// `context->ops.post_srq_recv`
@@ -216,6 +231,7 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     // SAFETY: made by this module, and not destroyed during the call, as verbs ask.
     let own = unsafe { Srq::of(srq) };
+    let _put_off = PutOff::new();
     // SAFETY: a list of work requests and room for a pointer, as verbs ask.
     unsafe { receive(wr, bad, |id, pieces| own.queue.post(id, pieces)) }
 }

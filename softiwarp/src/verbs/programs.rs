@@ -3,7 +3,6 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ptr;
-use std::sync::LazyLock;
 
 use socket2::SockAddr;
 use verbs_sys::*;
@@ -12,7 +11,6 @@ use super::channel::{ibv_create_comp_channel, ibv_destroy_comp_channel};
 use super::cm::address;
 use super::completion::{ibv_create_cq, ibv_destroy_cq};
 use super::device::{guid, named};
-use super::memory::ibv_alloc_pd;
 use super::queue_pair::{ibv_create_qp, ibv_destroy_qp, ibv_modify_qp};
 use super::{created, functions, posix};
 
@@ -47,19 +45,6 @@ impl AddressInfo {
 const PASSIVE: c_int = 1;
 /// `RAI_FAMILY`: only addresses of this family.
 const FAMILY: c_int = 8;
-
-/// The default protection domain of `rdma_create_qp`. It is never freed.
-static DOMAIN: LazyLock<Shared> = LazyLock::new(|| {
-    // SAFETY: the context that ids name is never closed.
-    Shared(named().map_or(ptr::null_mut(), |context| unsafe { ibv_alloc_pd(context) }))
-});
-
-struct Shared(*mut ibv_pd);
-
-// SAFETY: domains may be used by any thread.
-unsafe impl Send for Shared {}
-// SAFETY: it is only ever read.
-unsafe impl Sync for Shared {}
 
 /// A C string, `None` for null.
 ///
@@ -150,10 +135,10 @@ functions! {
         let id = unsafe { &mut *id };
         // SAFETY: the structure is the caller's, who uses it in no other thread meanwhile.
         let init = unsafe { &mut *init };
-        if id.verbs.is_null() || !id.qp.is_null() {
+        let pd = if pd.is_null() { id.pd } else { pd };
+        if id.verbs.is_null() || pd.is_null() || !id.qp.is_null() {
             return posix(Err(libc::EINVAL));
         }
-        let pd = if pd.is_null() { DOMAIN.0 } else { pd };
         let of = (id.verbs, ptr::from_mut(id).cast());
         let (sends, receives) = (init.cap.max_send_wr, init.cap.max_recv_wr);
         // SAFETY: the id's device is open.

@@ -299,7 +299,9 @@ functions! {
                     unsafe { Context::report(context, IBV_EVENT_SRQ_LIMIT_REACHED, element, &counted) };
                 }
             };
-            let queue = Arc::new(SharedReceiveQueue::new(attr.max_wr as usize, PIECES_MAX, tell));
+            // SAFETY: made by `ibv_alloc_pd`, and deallocated after all that was made of it, as verbs ask.
+            let domain = unsafe { &Pd::of(pd).domain }.clone();
+            let queue = Arc::new(SharedReceiveQueue::new(domain, attr.max_wr as usize, PIECES_MAX, tell));
             let mut raw: ibv_srq = zeroed();
             (raw.context, raw.srq_context, raw.pd) = (context, asked.srq_context, pd);
             raw.handle = next_number();

@@ -14,6 +14,7 @@ use verbs_sys::ibv_context;
 use super::context::Context;
 use super::ends::Ends;
 use super::ports::Ports;
+use super::process::Process;
 use super::{errno, removal};
 use crate::memory::Memory;
 use crate::socket::{Background, Poller};
@@ -40,21 +41,16 @@ pub(super) struct Rnic {
     queue_pairs: Mutex<HashMap<u32, Weak<Ends>>>,
     last_number: AtomicU32,
     bounds: Mutex<Bounds>,
-    /// The value of `FORKS` when it was made.
-    forks: u32,
+    process: Process,
     background: Mutex<Option<Background>>,
 }
 
 static RNIC: AtomicPtr<Rnic> = AtomicPtr::new(ptr::null_mut());
 
-/// How many forks ago the first process of this library began.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
 /// After a fork the child has a device of its own: the parent's sockets and threads are not the child's.
 fn forget_in_children() {
     extern "C" fn child() {
         RNIC.store(ptr::null_mut(), Ordering::Release);
-        FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -86,7 +82,7 @@ pub(super) fn rnic() -> io::Result<&'static Rnic> {
         queue_pairs: Mutex::default(),
         last_number: AtomicU32::new(0),
         bounds: Mutex::default(),
-        forks: FORKS.load(Ordering::Relaxed),
+        process: Process::this(),
     }));
     match RNIC.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
@@ -120,7 +116,7 @@ pub(super) unsafe fn rnic_of(context: *mut ibv_context) -> Result<&'static Rnic,
 impl Rnic {
     /// Whether the device is this process's, and not its parent's.
     pub(super) fn is_own(&self) -> bool {
-        self.forks == FORKS.load(Ordering::Relaxed)
+        self.process.is_this()
     }
 
     /// Has whoever drives the sockets notice that the device is gone.

@@ -177,7 +177,7 @@ impl Header {
                 on_queue(READ_QUEUE)?;
                 single()?;
                 if ulpdu != HEADER_MAX {
-                    return Err(Violation::FRAME_LENGTH);
+                    return Err(Violation::TOO_LONG);
                 }
                 let request = ReadRequest {
                     sink: (word(bytes, 18), long(bytes, 22)),

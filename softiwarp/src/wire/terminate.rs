@@ -5,7 +5,7 @@
 
 use super::crc::Crc;
 use super::fpdu;
-use super::rdmap::{HEADER_MAX, Header};
+use super::rdmap::{HEADER_MAX, Header, UNTAGGED_SIZE};
 use super::violation::{Layer, Violation};
 
 /// Bytes of the control word of a Terminate.
@@ -48,15 +48,21 @@ impl Terminate {
         let Violation { layer, kind, code } = self.violation;
         // Faults of MPA have no header.
         let cause = self.cause.filter(|_| layer != Layer::Llp);
+        let shows_read = layer == Layer::Rdmap && matches!(cause, Some((Header::ReadRequest { .. }, _)));
         let shown = match cause {
             None => 0,
-            Some((Header::ReadRequest { .. }, _)) => 0xe0,
+            Some(_) if shows_read => 0xe0,
             Some(_) => 0xc0,
         };
         out.extend([((layer as u8) << 4) | (kind & 0xf), code, shown, 0]);
         if let Some((header, length)) = cause {
             out.extend(length.to_be_bytes());
+            let begin = out.len();
             header.put(out);
+            if !shows_read && matches!(header, Header::ReadRequest { .. }) {
+                // DDP knows of its own header only.
+                out.truncate(begin + UNTAGGED_SIZE);
+            }
         }
     }
 

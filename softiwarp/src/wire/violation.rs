@@ -60,6 +60,8 @@ violations! {
     OPCODE = Rdmap 2 0x06;
     /// More outstanding reads than agreed.
     TOO_MANY_READS = Rdmap 2 0x07;
+    /// A token to be invalidated that is not in use.
+    INVALIDATES_NOTHING = Rdmap 2 0x09;
     /// A local failure below RDMAP.
     DDP_CATASTROPHIC = Ddp 0 0x00;
     /// A write with an invalid token.

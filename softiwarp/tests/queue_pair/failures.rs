@@ -272,3 +272,75 @@ fn memory_that_is_taken_away_in_a_transfer_ends_it() {
     let done = seen(&pair.ends.0.take_sent());
     assert!(done == [(1, Status::RemoteAccess)] || done == [(1, Status::Flushed)], "{done:?}");
 }
+
+#[test]
+fn reads_before_one_that_is_refused_are_answered() {
+    for (crc, length) in [(false, 10), (true, 10), (false, 1 << 20), (true, 1 << 20)] {
+        let mut pair = Pair::new(crc, 4, 1448, pipes(1 << 22, 1 << 22, 1));
+        let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+        let (mine, theirs) = (Block::new(&a.domain, length + 20, ALL), Block::new(&b.domain, length, ALL));
+        theirs.set(0, &vec![0x5a; length]);
+        let (token, offset) = (theirs.token(), theirs.at(0));
+        a.post(1, Work::Read { token, offset }, &[mine.piece(0, length)]);
+        a.post(2, Work::Read { token: token ^ 1, offset }, &[mine.piece(length, 10)]);
+        a.post(3, Work::Read { token, offset }, &[mine.piece(length + 10, 10)]);
+        // The peer has all of them before it answers any.
+        a.pair.transmit(&mut pair.pipes.0);
+        pair.until_ended();
+        let (a, b) = (&pair.ends.0, &pair.ends.1);
+        let what = format!("{length} bytes, CRC {crc}");
+        let expected = [(1, Status::Success), (2, Status::RemoteAccess), (3, Status::Flushed)];
+        assert_eq!(seen(&a.take_sent()), expected, "{what}");
+        assert!(mine.get(0, length + 20) == [vec![0x5a; length], vec![0; 20]].concat(), "{what}");
+        assert_eq!(b.pair.cause(), Some(Cause::Peer(Violation::READ_TOKEN)), "{what}");
+        assert_eq!(a.pair.cause(), Some(Cause::Told(Some(Violation::READ_TOKEN))), "{what}");
+    }
+}
+
+/// A receive and the sink of a read that this side's own program has described wrongly.
+#[test]
+fn a_fault_of_its_own_is_not_the_peers() {
+    let mut pair = plain();
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let (mine, theirs) = (Block::new(&a.domain, 10, ALL), Block::new(&b.domain, 10, ALL));
+    let piece = theirs.piece(0, 10);
+    b.pair.post_receive(6, &[Piece { token: piece.token ^ 1, ..piece }]).unwrap();
+    a.send(1, &[mine.piece(0, 10)]);
+    pair.until_ended();
+    assert_eq!(pair.ends.1.pair.cause(), Some(Cause::Local));
+    assert_eq!(seen(&pair.ends.1.take_received()), [(6, Status::LocalProtection)]);
+    assert_eq!(pair.ends.0.pair.cause(), Some(Cause::Told(Some(Violation::DDP_CATASTROPHIC))));
+
+    let mut pair = plain();
+    let (a, b) = (&mut pair.ends.0, &mut pair.ends.1);
+    let no_write = Rights { local_write: false, remote_write: false, ..ALL };
+    let (mine, theirs) = (Block::new(&a.domain, 10, no_write), Block::new(&b.domain, 10, ALL));
+    a.post(1, Work::Read { token: theirs.token(), offset: theirs.at(0) }, &[mine.piece(0, 10)]);
+    pair.until_ended();
+    assert_eq!(pair.ends.0.pair.cause(), Some(Cause::Local));
+    assert_eq!(seen(&pair.ends.0.take_sent()), [(1, Status::LocalProtection)]);
+    assert_eq!(pair.ends.1.pair.cause(), Some(Cause::Told(Some(Violation::DDP_CATASTROPHIC))));
+}
+
+/// A stream that the kernel ends so if an operator closes the connection (`ss -K`).
+struct Aborted;
+
+impl Stream for Aborted {
+    unsafe fn write(&mut self, pieces: &[libc::iovec]) -> io::Result<usize> {
+        Ok(pieces.iter().map(|piece| piece.iov_len).sum())
+    }
+
+    unsafe fn read(&mut self, _pieces: &[libc::iovec]) -> io::Result<usize> {
+        Err(io::Error::from_raw_os_error(libc::ECONNABORTED))
+    }
+
+    fn finish(&mut self) {}
+}
+
+#[test]
+fn a_connection_that_the_kernel_aborts_is_lost() {
+    let mut pair = plain();
+    let a = &mut pair.ends.0;
+    a.pair.receive(&mut Aborted);
+    assert_eq!((a.pair.phase(), a.pair.cause()), (Phase::Ended, Some(Cause::Lost)));
+}

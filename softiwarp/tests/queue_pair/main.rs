@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use softiwarp::completion::{Arm, Operation, Status};
-use softiwarp::memory::{Binding, Rights};
+use softiwarp::memory::{Binding, Memory, Rights};
 use softiwarp::queue_pair::{
     Cause, Payload, Phase, Piece, PostError, SendRequest, SharedReceiveQueue, Stream, Work,
 };
@@ -447,7 +447,7 @@ fn an_invalidation_has_its_turn_among_long_answers() {
 fn a_shared_queue_serves_several_and_says_when_it_runs_low() {
     let told = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&told);
-    let shared = Arc::new(SharedReceiveQueue::new(8, 2, move || {
+    let shared = Arc::new(SharedReceiveQueue::new(Memory::new().domain(), 8, 2, move || {
         counted.fetch_add(1, Ordering::SeqCst);
     }));
     let mut pair = Pair::new(false, 1, 1448, pipes(1 << 20, 1 << 20, 1));
@@ -472,6 +472,28 @@ fn a_shared_queue_serves_several_and_says_when_it_runs_low() {
     pair.until_ended();
     assert!(pair.ends.1.take_received().is_empty(), "what is left is for others");
     assert_eq!(shared.resize(0), Err(1));
+}
+
+#[test]
+fn receives_of_a_shared_queue_are_into_memory_of_its_own_domain() {
+    let mut pair = plain();
+    let memory = Memory::new();
+    let (domain, others) = (memory.domain(), memory.domain());
+    let shared = Arc::new(SharedReceiveQueue::new(others.clone(), 8, 2, || {}));
+    let mut b = End::with(domain, 3, Some(Arc::clone(&shared)), |_| {});
+    b.pair.start(agreements(false, 4).1, 1448);
+    pair.ends.1 = b;
+    let (from, to) = (Block::new(&pair.ends.0.domain, 4, ALL), Block::new(&others, 4, ALL));
+    from.set(0, b"word");
+    shared.post(7, &[to.piece(0, 4)]).unwrap();
+    pair.ends.0.send(1, &[from.piece(0, 4)]);
+    let mut received = Vec::new();
+    pair.until(|pair| {
+        received.extend(pair.ends.1.take_received());
+        !received.is_empty()
+    });
+    assert_eq!(seen(&received), [(7, Status::Success)]);
+    assert_eq!(to.get(0, 4), b"word");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod startup;
 mod traffic;
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr};
@@ -84,7 +85,8 @@ pub enum Ended {
     Removed,
 }
 
-/// The handler of a connection's events. Called on the thread that drives the poller, with no lock held. It must not wait for other
+/// The handler of a connection's events. Called on the thread that drives the poller, with no lock held, and by one thread at a time for
+/// each connection, in the order of the events. It must not wait for other
 /// connections: until it returns, those that were woken, and deadlines, may wait for this thread.
 pub trait Handler: Send + Sync {
     /// Handles an event.
@@ -104,6 +106,15 @@ enum State {
     Closed,
 }
 
+/// The events that the handler of a connection has not been told.
+#[derive(Default)]
+struct Untold {
+    /// In the order in which they are told.
+    events: VecDeque<Event>,
+    /// A thread is telling the handler, and goes on until there is none.
+    telling: bool,
+}
+
 /// A connection. The poller holds it until it has ended, and it holds its handler.
 pub struct Connection {
     this: Weak<Connection>,
@@ -112,6 +123,7 @@ pub struct Connection {
     poller: Arc<Poller>,
     key: u64,
     handler: Mutex<Arc<dyn Handler>>,
+    untold: Mutex<Untold>,
     pair: OnceLock<SharedPair>,
     state: Mutex<State>,
     due: Mutex<Option<Instant>>,
@@ -119,6 +131,8 @@ pub struct Connection {
     interest: AtomicU32,
     /// Whether it is established, to be read without the lock.
     up: AtomicBool,
+    /// It was looked after an overflow that has come behind its end.
+    checked: AtomicBool,
     pace: Pace,
 }
 
@@ -142,11 +156,13 @@ impl Connection {
             poller: Arc::clone(poller),
             key: poller.key(),
             handler: Mutex::new(handler),
+            untold: Mutex::default(),
             pair: OnceLock::new(),
             state: Mutex::new(state),
             due: Mutex::new(None),
             interest: AtomicU32::new(0),
             up: AtomicBool::new(false),
+            checked: AtomicBool::new(false),
             pace: Pace::new(),
         })
     }
@@ -250,6 +266,12 @@ impl Connection {
     fn after_end(&self) {
         let mut state = self.state.lock();
         if !matches!(*state, State::Up) {
+            drop(state);
+            // What was posted behind the end is flushed, too, and may be what a queue had no room for.
+            let overflowed = self.pair.get().is_some_and(|pair| pair.lock().has_overflowed());
+            if overflowed && !self.checked.swap(true, Ordering::Relaxed) {
+                self.poller.check();
+            }
             return;
         }
         let (cause, overflowed) = self.pair.get().map_or((None, false), |pair| {
@@ -260,6 +282,7 @@ impl Connection {
             Some(Cause::Closed | Cause::Lost | Cause::Removed) => self.close(&mut state),
             _ => self.drain(&mut state),
         }
+        self.add(Event::Ended(Ended::Disconnected(cause)));
         drop(state);
         // Whatever has ended it: what was outstanding then may be more than the queue had room for.
         if overflowed {
@@ -270,12 +293,31 @@ impl Connection {
             Some(Cause::Told(Some(violation))) => report::violation(false, violation),
             _ => {}
         }
-        self.tell(Event::Ended(Ended::Disconnected(cause)));
+        self.tell();
     }
 
-    fn tell(&self, event: Event) {
-        if let Some(this) = self.this.upgrade() {
-            // Reported without the lock.
+    /// Adds an event for the handler. The state is locked, so that events have the order of the states that they are of.
+    /// [`tell`](Self::tell) is to follow, without the lock.
+    fn add(&self, event: Event) {
+        self.untold.lock().events.push_back(event);
+    }
+
+    /// Tells the handler what it has not been told. While another thread does so, that one tells it this, too: a connection that ends at
+    /// once was established before.
+    fn tell(&self) {
+        let Some(this) = self.this.upgrade() else { return };
+        if std::mem::replace(&mut self.untold.lock().telling, true) {
+            return;
+        }
+        loop {
+            let event = {
+                let mut untold = self.untold.lock();
+                let event = untold.events.pop_front();
+                untold.telling = event.is_some();
+                event
+            };
+            let Some(event) = event else { return };
+            // Reported without a lock.
             let handler = Arc::clone(&self.handler.lock());
             handler.event(&this, event);
         }
@@ -293,9 +335,10 @@ impl Pollable for Connection {
             _ => self.step(&mut state),
         };
         let up = matches!(*state, State::Up);
+        let tells = event.map(|event| self.add(event)).is_some();
         drop(state);
-        if let Some(event) = event {
-            self.tell(event);
+        if tells {
+            self.tell();
         }
         let Some(pair) = self.pair.get().filter(|_| up) else { return false };
         let pair = pair.lock();
@@ -349,8 +392,9 @@ impl Pollable for Connection {
             }
             State::Requested(..) | State::Connecting(..) | State::Asked(..) => {
                 self.close(&mut state);
+                self.add(Event::Ended(Ended::Removed));
                 drop(state);
-                self.tell(Event::Ended(Ended::Removed));
+                self.tell();
             }
             State::Arriving(..) | State::Gone(_) | State::Draining | State::Closed => self.close(&mut state),
         }
@@ -383,8 +427,9 @@ impl Pollable for Connection {
             }
             State::Requested(..) | State::Connecting(..) => {
                 self.close(&mut state);
+                self.add(Event::Ended(Ended::TimedOut));
                 drop(state);
-                self.tell(Event::Ended(Ended::TimedOut));
+                self.tell();
             }
             State::Arriving(..) | State::Draining => self.close(&mut state),
             State::Asked(..) | State::Gone(_) | State::Closed => {}

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::super::arrivals::Arrival;
 use super::super::backlog::Counted;
 use super::super::link::Link;
 use super::super::poller::Poller;
@@ -35,12 +36,34 @@ const OWED_FRAME_TIME: Duration = Duration::from_secs(5);
 /// How much TCP should take at each end while a message waits for its receive: what TCP has taken counts as sent.
 const WAITING_BUFFER: usize = 128 << 10;
 
+impl Arrival for Connection {
+    fn is_arriving(&self) -> bool {
+        self.may_go(&self.state.lock())
+    }
+
+    fn turn_away(&self) {
+        let mut state = self.state.lock();
+        if self.may_go(&state) {
+            self.close(&mut state);
+        }
+    }
+}
+
 /// The longest segment on any Ethernet.
 const ETHERNET_MAX: usize = 16 << 10;
 /// The segments of the loopback interface.
 const LOOPBACK: usize = 65483;
 
 impl Connection {
+    /// Whether its request has not come, or was refused and the peer has not closed yet.
+    fn may_go(&self, state: &State) -> bool {
+        match state {
+            State::Arriving(..) => true,
+            State::Draining => self.pair.get().is_none(),
+            _ => false,
+        }
+    }
+
     /// Starts connecting. The queue pair must not be connected; it may have receives already.
     ///
     /// # Errors
@@ -105,19 +128,6 @@ impl Connection {
         connection.set_deadline(Some(REQUEST_TIME));
         connection.watch(IN)?;
         Ok(connection.this.clone())
-    }
-
-    /// Whether the peer's request has not been received yet.
-    pub(in super::super) fn is_arriving(&self) -> bool {
-        matches!(*self.state.lock(), State::Arriving(..))
-    }
-
-    /// Closes a connection whose request has not been received yet.
-    pub(in super::super) fn turn_away(&self) {
-        let mut state = self.state.lock();
-        if matches!(*state, State::Arriving(..)) {
-            self.close(&mut state);
-        }
     }
 
     /// Accepts the peer's request. The connection is established when this returns.

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 use verbs_sys::*;
 
-use super::super::device::named;
+use super::super::device::named_with_domain;
 use super::super::ends::{Claim, Ends};
 use super::super::inbox::Inbox;
 use super::super::limits::READS_MAX;
@@ -219,7 +219,7 @@ impl Own {
 
     /// Sets the id's device once it has a local address.
     pub(super) fn take_device(self: &Arc<Own>, state: &mut State) -> Result<(), c_int> {
-        let context = named()?;
+        let (context, domain) = named_with_domain()?;
         if state.bound.is_none() {
             let own = Arc::downgrade(self);
             state.bound = Some(self.rnic.bind(own)?);
@@ -228,6 +228,11 @@ impl Own {
         unsafe { (*state.raw).verbs = context };
         // SAFETY: the id lives, as the lock is held and the pointer not null.
         unsafe { (*state.raw).port_num = 1 };
+        // SAFETY: the id lives, as the lock is held and the pointer not null.
+        let pd = unsafe { &mut (*state.raw).pd };
+        if pd.is_null() {
+            *pd = domain;
+        }
         Ok(())
     }
 
@@ -260,8 +265,13 @@ impl Own {
         new.local = connection.local_address().ok().flatten().map(address::plain);
         new.remote = Some(address::plain(connection.peer_address()));
         new.connection = Some(Arc::clone(connection));
-        // Fails if the device was removed just now, which ends the connection.
-        let _ = own.take_device(&mut new);
+        // An id that has an address has a device: programs go on to make a domain on it.
+        if own.take_device(&mut new).is_err() {
+            drop((new, state));
+            // SAFETY: nobody has heard of that id. Destroying it refuses the request.
+            unsafe { destroy(id) };
+            return;
+        }
         Own::write_addresses(&new);
         drop(new);
         connection.set_handler(Arc::clone(own) as Arc<dyn Handler>);

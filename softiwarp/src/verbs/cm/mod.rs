@@ -9,14 +9,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::Socket;
 use verbs_sys::*;
 
+use super::cancellation::{PutOff, begun, looks_up};
 use super::inbox::Inbox;
 use super::limits::READS_MAX;
 use super::rnic::{Rnic, rnic};
-use super::{created, errno, functions, posix};
+use super::{created, errno, functions, posix, waits};
 use crate::socket::{Connection, Handler, Listener};
 use crate::startup::{Offer, PRIVATE_DATA_MAX};
 pub(super) use id::Own;
@@ -89,14 +91,18 @@ impl Own {
         }
         let (socket, local) =
             if at.port() == 0 { self.bound_to_any_port(state, at)? } else { self.bound_to(state, at)? };
+        if !local.ip().is_unspecified()
+            && let Err(error) = self.take_device(state)
+        {
+            // The program may try again.
+            self.rnic.ports.leave(self.key(), local.port());
+            return Err(error);
+        }
         if !self.datagram {
             state.socket = Some(socket);
         }
         state.local = Some(local);
         state.stage = Stage::Bound;
-        if !local.ip().is_unspecified() {
-            self.take_device(state)?;
-        }
         Own::write_addresses(state);
         Ok(())
     }
@@ -297,6 +303,33 @@ pub fn create_quiet_event_channel() -> *mut rdma_event_channel {
     create_channel(false)
 }
 
+/// Takes the next event of a channel; `ETIMEDOUT` if there is none within the limit.
+///
+/// # Safety
+/// As for `rdma_get_cm_event`. Called again after `ETIMEDOUT`, it does not look at the channel.
+unsafe fn next_event(
+    channel: *mut rdma_event_channel,
+    event: *mut *mut rdma_cm_event,
+    limit: Option<Duration>,
+) -> Result<(), c_int> {
+    let _put_off = PutOff::new();
+    let (rnic, events) = begun(|| {
+        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
+        let own = unsafe { &*channel.cast::<Channel>() };
+        (own.rnic, Arc::clone(&own.events))
+    });
+    let next = events.next_within(Some(&rnic.poller), limit, |event| Own::taken(event));
+    if limit.is_some() && matches!(next, Err(libc::ETIMEDOUT)) {
+        looks_up((rnic, events));
+    }
+    // SAFETY: the result is writable.
+    next.map(|next| unsafe { *event = Box::into_raw(next).cast() })
+}
+
+waits! {
+    fn rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) = next_event;
+}
+
 functions! {
     fn rdma_create_event_channel() -> *mut rdma_event_channel {
         create_channel(true)
@@ -415,15 +448,6 @@ functions! {
         let own = unsafe { Own::of(id) };
         // SAFETY: from `rdma_create_id` or a connection request, and not destroyed during the call, as librdmacm asks.
         posix(unsafe { complete(id, own.disconnect()) })
-    }
-
-    fn rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int {
-        // SAFETY: the caller's channel lives. Another thread may destroy it while this one waits, which then waits on.
-        let own = unsafe { &*channel.cast::<Channel>() };
-        let (rnic, events) = (own.rnic, Arc::clone(&own.events));
-        let next = events.next(Some(&rnic.poller), |event| Own::taken(event));
-        // SAFETY: the result is writable.
-        posix(next.map(|next| unsafe { *event = Box::into_raw(next).cast() }))
     }
 
     fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
