@@ -241,6 +241,35 @@ static void a_connection_that_is_cancelled_is_not_made()
     CHECK(closesocket(s) == 0 && closesocket(from) == 0 && CloseHandle(port));
 }
 
+// The peer has reset it before anybody has looked: what comes next tells of that.
+static void a_connection_that_was_reset_at_once_was_made()
+{
+    const SOCKET from = listener();
+    sockaddr_in address = name_of(from);
+    for (const bool overlapped : {false, true}) {
+        const SOCKET s = bound();
+        const HANDLE port = port_of(s);
+        Request request;
+        CHECK(!ConnectEx(s, raw(address), sizeof address, nullptr, 0, nullptr, &request) && WSAGetLastError() == WSA_IO_PENDING);
+        accept_and_reset(from, s);
+        Packet packet = next(port);
+        CHECK(packet.succeeded && packet.overlapped == &request);
+        CHECK(setsockopt(s, SOL_SOCKET, SO_UPDATE_CONNECT_CONTEXT, nullptr, 0) == 0);
+        char byte = 0;
+        if (overlapped) {
+            const int result = receive(s, &byte, 1, &request);
+            if (result == WSA_IO_PENDING) {
+                packet = next(port);
+                CHECK(!packet.succeeded && packet.error == ERROR_NETNAME_DELETED && packet.overlapped == &request);
+            } else
+                CHECK(result == WSAECONNRESET);
+        } else
+            FAILS(recv(s, &byte, 1, 0), WSAECONNRESET);
+        CHECK(closesocket(s) == 0 && CloseHandle(port));
+    }
+    CHECK(closesocket(from) == 0);
+}
+
 // What the program says of waiting while the connection is made stands afterwards.
 static void a_socket_that_is_made_non_blocking_while_it_connects_stays_so()
 {
@@ -354,6 +383,7 @@ int main()
         an_accept_need_not_want_the_local_address,
         refused_cancelled_and_wrong_connections,
         a_connection_that_is_cancelled_is_not_made,
+        a_connection_that_was_reset_at_once_was_made,
         a_socket_that_is_made_non_blocking_while_it_connects_stays_so,
         closing_the_socket_for_a_connection_ends_its_accept,
         sockets_for_connections_are_closed_at_any_moment,

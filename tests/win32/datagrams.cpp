@@ -192,9 +192,51 @@ static void messages_come_with_their_control_data()
     CHECK(closesocket(from) == 0);
 }
 
+// The control data of a send say from which address; they, the message and the address are the program's again when the call returns.
+static void a_message_is_sent_with_its_control_data()
+{
+    const SOCKET to = bound(SOCK_DGRAM), from = static_cast<SOCKET>(socket(AF_INET, SOCK_DGRAM, 0));
+    sockaddr_in any = {};
+    any.sin_family = AF_INET;
+    CHECK(bind(from, raw(any), sizeof any) == 0);
+    const HANDLE port = port_of(from);
+    for (const bool overlapped : {false, true}) {
+        sockaddr_in address = name_of(to), sender = {};
+        alignas(cmsghdr) char control[WSA_CMSG_SPACE(sizeof(IN_PKTINFO))] = {};
+        char data[] = "hello", got[8];
+        WSABUF buffer = {5, data};
+        WSAMSG message = {raw(address), sizeof address, &buffer, 1, {sizeof control, control}, 0};
+        WSACMSGHDR* const header = WSA_CMSG_FIRSTHDR(&message);
+        header->cmsg_level = IPPROTO_IP;
+        header->cmsg_type = IP_PKTINFO;
+        header->cmsg_len = WSA_CMSG_LEN(sizeof(IN_PKTINFO));
+        IN_PKTINFO info = {};
+        // Another address of the loopback interface than the usual one.
+        info.ipi_spec_dst.s_addr = htonl(INADDR_LOOPBACK + 1);
+        memcpy(WSA_CMSG_DATA(header), &info, sizeof info);
+        Request request;
+        DWORD sent = 0;
+        const int result = WSASendMsg(from, &message, 0, overlapped ? nullptr : &sent, overlapped ? &request : nullptr, nullptr);
+        CHECK(result == 0 || (overlapped && WSAGetLastError() == WSA_IO_PENDING));
+        memset(control, 0x55, sizeof control);
+        memset(&address, 0x55, sizeof address);
+        message = {};
+        if (overlapped) {
+            const Packet packet = next(port);
+            CHECK(packet.succeeded && packet.bytes == 5 && packet.overlapped == &request);
+        } else
+            CHECK(sent == 5);
+        int length = sizeof sender;
+        CHECK(recvfrom(to, got, sizeof got, 0, raw(sender), &length) == 5 && memcmp(got, data, 5) == 0);
+        CHECK(sender.sin_addr.s_addr == htonl(INADDR_LOOPBACK + 1) && sender.sin_port == name_of(from).sin_port);
+    }
+    CHECK(closesocket(to) == 0 && closesocket(from) == 0 && CloseHandle(port));
+}
+
 int main()
 {
     return run({
+        a_message_is_sent_with_its_control_data,
         nothing_is_received_without_an_address_of_ones_own,
         datagrams_with_their_senders,
         messages_come_with_their_control_data,

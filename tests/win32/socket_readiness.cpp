@@ -160,6 +160,70 @@ static void a_connection_that_is_over_has_room()
     }
 }
 
+// A connection that the peer has reset before the program looks was made: what comes next tells of the reset.
+static void a_connection_that_was_reset_at_once_was_made()
+{
+    enum Way { SELECT, POLL, BOTH, EVENTS, OPTION, CONNECT };
+    const SOCKET from = listener();
+    sockaddr_in address = name_of(from);
+    for (const Way way : {SELECT, POLL, BOTH, EVENTS, OPTION, CONNECT}) {
+        const SOCKET s = stream();
+        do_not_wait(s);
+        CHECK(connect(s, raw(address), sizeof address) == 0 || WSAGetLastError() == WSAEWOULDBLOCK);
+        accept_and_reset(from, s);
+        if (way == SELECT || way == BOTH) {
+            fd_set writable, failed;
+            FD_ZERO(&writable);
+            FD_ZERO(&failed);
+            FD_SET(s, &writable);
+            FD_SET(s, &failed);
+            CHECK(select(0, nullptr, &writable, &failed, nullptr) == 1 && FD_ISSET(s, &writable) && is_readable(s));
+        }
+        if (way == POLL || way == BOTH) {
+            WSAPOLLFD entry = {s, POLLOUT, 0};
+            CHECK(WSAPoll(&entry, 1, -1) == 1 && entry.revents == (POLLOUT | POLLHUP | POLLERR));
+        }
+        if (way == EVENTS) {
+            const WSAEVENT event = WSACreateEvent();
+            WSANETWORKEVENTS events = {};
+            CHECK(WSAEventSelect(s, event, FD_CONNECT | FD_CLOSE) == 0);
+            CHECK(WSAWaitForMultipleEvents(1, &event, FALSE, 60000, FALSE) == WSA_WAIT_EVENT_0);
+            CHECK(WSAEnumNetworkEvents(s, event, &events) == 0 && events.lNetworkEvents == (FD_CONNECT | FD_CLOSE));
+            CHECK(events.iErrorCode[FD_CONNECT_BIT] == 0 && events.iErrorCode[FD_CLOSE_BIT] == WSAECONNRESET);
+            CHECK(WSACloseEvent(event));
+        }
+        if (way == OPTION || way == BOTH) {
+            int error = 0, size = sizeof error;
+            CHECK(getsockopt(s, SOL_SOCKET, SO_ERROR, reinterpret_cast<char*>(&error), &size) == 0 && error == WSAECONNRESET);
+        }
+        if (way == CONNECT || way == SELECT)
+            FAILS(connect(s, raw(address), sizeof address), WSAEISCONN);
+        char byte = 0;
+        FAILS(recv(s, &byte, 1, 0), WSAECONNRESET);
+        FAILS(send(s, &byte, 1, 0), WSAECONNRESET);
+        FAILS(recv(s, &byte, 1, 0), WSAECONNRESET);
+        CHECK(closesocket(s) == 0);
+    }
+    // Of those that wait, some find it so.
+    const int connections = 300;
+    std::thread resets([&] {
+        for (int i = 0; i < connections; i++) {
+            SOCKET accepted = accept(from, nullptr, nullptr);
+            CHECK(accepted != INVALID_SOCKET);
+            reset(accepted);
+        }
+    });
+    for (int i = 0; i < connections; i++) {
+        const SOCKET s = stream();
+        char byte = 0;
+        reach(s, address);
+        FAILS(recv(s, &byte, 1, 0), WSAECONNRESET);
+        CHECK(closesocket(s) == 0);
+    }
+    resets.join();
+    CHECK(closesocket(from) == 0);
+}
+
 static void a_wait_for_addresses_needs_a_blocking_socket()
 {
     const SOCKET s = stream();
@@ -431,6 +495,7 @@ int main()
         an_unconnected_socket_is_polled_in_vain,
         a_failed_connect_is_polled,
         a_connection_that_is_over_has_room,
+        a_connection_that_was_reset_at_once_was_made,
         a_wait_for_addresses_needs_a_blocking_socket,
         what_waits_is_counted,
         events_are_told_once_until_they_are_dealt_with,

@@ -7,6 +7,7 @@
 #include <ws2tcpip.h>
 #include <mswsock.h>
 #include <windows.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,16 @@ static inline void reset(SOCKET& socket)
     CHECK(setsockopt(socket, SOL_SOCKET, SO_LINGER, reinterpret_cast<const char*>(&at_once), sizeof at_once) == 0);
     CHECK(closesocket(socket) == 0);
     socket = INVALID_SOCKET;
+}
+
+// Accepts a connection that `socket` has asked for, and resets it. Nobody has asked for the error yet when it returns.
+static inline void accept_and_reset(SOCKET from, SOCKET socket)
+{
+    SOCKET accepted = accept(from, nullptr, nullptr);
+    CHECK(accepted != INVALID_SOCKET);
+    reset(accepted);
+    pollfd heard = {static_cast<int>(socket), 0, 0};
+    CHECK(poll(&heard, 1, 60000) == 1);
 }
 
 static inline void do_not_wait(SOCKET socket)

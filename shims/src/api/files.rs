@@ -134,6 +134,14 @@ unsafe fn transfer(
                 // The position of a file that is not overlapped moves, too.
                 let _ = file.seek(at.saturating_add(bytes as u64) as i64, 0);
             }
+            if status == STATUS_SUCCESS
+                && file.always_pends()
+                && let Some(file) = file.overlapped()
+            {
+                // SAFETY: not NULL, hence an OVERLAPPED that no request has, as the caller promises.
+                unsafe { file.finish_as_pended(overlapped, bytes) };
+                return Err(ERROR_IO_PENDING);
+            }
             // SAFETY: not NULL, hence an OVERLAPPED that no request has, as the caller promises.
             unsafe { finish(&file, overlapped, status, bytes) };
         }
@@ -197,7 +205,7 @@ unsafe fn transfer_on_socket(
 }
 
 /// `ReadFile`: at the position of the file, or of the `OVERLAPPED`. It is complete when the call returns, also on files opened
-/// for overlapped operations. The end of the file is 0 bytes, or `ERROR_HANDLE_EOF` with an `OVERLAPPED`. On a socket it is
+/// for overlapped operations; on those without buffers it is told as one that pends. The end of the file is 0 bytes, or `ERROR_HANDLE_EOF` with an `OVERLAPPED`. On a socket it is
 /// `WSARecv`, with Win32 error codes.
 ///
 /// # Safety

@@ -39,6 +39,8 @@ pub struct DiskFile {
     directory: bool,
     /// It was opened for overlapped operations.
     overlaps: bool,
+    /// And without the system's buffers.
+    unbuffered: bool,
     /// The [`File`] of its overlapped operations, created on first use.
     port_side: OnceLock<Option<Arc<OverlappedFile>>>,
     /// Always set: a wait for a file that is not overlapped ends at once, unless it is a terminal that is read.
@@ -85,6 +87,7 @@ impl DiskFile {
             regular: kind.is_file(),
             directory: kind.is_dir(),
             overlaps: false,
+            unbuffered: false,
             port_side: OnceLock::new(),
             signal: Signal::new(false, true),
             input: OnceLock::new(),
@@ -122,6 +125,11 @@ impl DiskFile {
     /// Whether it was opened for overlapped operations.
     pub fn overlaps(&self) -> bool {
         self.overlaps
+    }
+
+    /// Whether its overlapped operations never complete at once on Windows, so that programs take the packet for the only word on them.
+    pub fn always_pends(&self) -> bool {
+        self.overlaps && self.unbuffered
     }
 
     /// Whether it may be read.

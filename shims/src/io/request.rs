@@ -59,7 +59,7 @@ impl Request {
         Request { file: file.clone(), event, ov, tagged, bound, thread: thread_id(), counted: None }
     }
 
-    /// As [`File::finish_at_once`].
+    /// As [`File::finish_at_once`], with `pended` as [`File::finish_as_pended`].
     ///
     /// # Safety
     /// As there.
@@ -69,8 +69,9 @@ impl Request {
         event: Option<Arc<Signal>>,
         tagged: bool,
         bytes: usize,
+        pended: bool,
     ) {
-        let port = (file.tells_of_success() && !tagged).then(|| file.port()).flatten();
+        let port = ((pended || file.tells_of_success()) && !tagged).then(|| file.port()).flatten();
         // SAFETY: valid for writes, as the caller promises. No reference is made: its fields may be uninitialised, and stores
         // to atomics need a value before them.
         unsafe { (*ov).internal_high = AtomicUsize::new(bytes) };

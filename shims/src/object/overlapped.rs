@@ -53,7 +53,19 @@ impl File {
         // SAFETY: the event has a value.
         let (event, tagged) = unsafe { event_of(ov) };
         // SAFETY: valid for this call, as the caller promises.
-        unsafe { Request::finish_at_once(self, ov, event, tagged, bytes) };
+        unsafe { Request::finish_at_once(self, ov, event, tagged, bytes, false) };
+    }
+
+    /// Completes an operation that has succeeded at once, but that the program is told to pend: so it has its packet whatever the program
+    /// has asked for.
+    ///
+    /// # Safety
+    /// As for [`File::finish_at_once`].
+    pub(crate) unsafe fn finish_as_pended(self: &Arc<Self>, ov: *mut Overlapped, bytes: usize) {
+        // SAFETY: the event has a value.
+        let (event, tagged) = unsafe { event_of(ov) };
+        // SAFETY: valid for this call, as the caller promises.
+        unsafe { Request::finish_at_once(self, ov, event, tagged, bytes, true) };
     }
 }
 

@@ -171,6 +171,7 @@ pub unsafe extern "C" fn ndw_ConnectEx(
             flags: 0,
             to: SmallVec::new(),
             stream: true,
+            control: Box::default(),
             sent: 0,
         });
         let connect = Connect { socket: socket.clone(), to, first, begun: false };

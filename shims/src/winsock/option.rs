@@ -200,7 +200,8 @@ pub unsafe extern "C" fn ndw_setsockopt(
         // First of all, fails for what is not a socket.
         int_option(fd, libc::SO_TYPE).map_err(code)?;
         if level == libc::SOL_SOCKET && option == SO_UPDATE_CONNECT_CONTEXT {
-            return match has_peer(fd) {
+            // Of a connection that was reset meanwhile, the next receive or send tells.
+            return match has_peer(fd) || table::is_marked(fd, table::CONNECTED_ITSELF) {
                 true => Ok(()),
                 false => Err((libc::ENOTCONN, WSAENOTCONN)),
             };
@@ -297,8 +298,9 @@ fn ask(fd: RawFd, level: c_int, option: c_int, room: usize) -> Outcome<Option<c_
             let known = table::known(fd);
             if let Some(socket) = &known
                 && errno != 0
+                && socket.is_marked(table::CONNECTING)
             {
-                socket.unmark(table::CONNECTING);
+                let _ = socket.connecting_ended(errno);
             }
             // Another call may have taken it from the kernel already.
             let earlier = known.map_or(0, |socket| socket.error.swap(0, Ordering::Relaxed));

@@ -3,7 +3,7 @@
 use super::calls::Call;
 use super::startup::started;
 use super::system::{int_option, poll, poll_all};
-use super::table::{self, CONNECT_FAILED, CONNECTING};
+use super::table::{self, CONNECT_FAILED, CONNECTING, RESET};
 use super::{SOCKET_ERROR, Socket, failed};
 use crate::arguments::In;
 use crate::boundary::guard;
@@ -49,10 +49,7 @@ fn has_failed(fd: RawFd, revents: i16) -> bool {
     let Some(socket) = table::marked(fd, CONNECTING | CONNECT_FAILED) else { return false };
     if socket.is_marked(CONNECTING) && revents & (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) != 0 {
         let error = int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno);
-        if error == 0 {
-            socket.became_connected();
-        } else {
-            socket.unmark(CONNECTING);
+        if let Err(error) = socket.connecting_ended(error) {
             socket.error.store(error, Ordering::Relaxed);
             socket.mark(CONNECT_FAILED);
         }
@@ -326,7 +323,7 @@ fn poll_sockets(entries: Option<&mut [pollfd]>, count: u32, timeout: c_int) -> c
                 entry.revents = (entry.revents | libc::POLLHUP) & (asked | !libc::POLLRDHUP);
             }
             // Linux tells the error once, to whoever asks first.
-            if entry.revents & libc::POLLHUP != 0 && table::is_marked(entry.fd, CONNECT_FAILED) {
+            if entry.revents & libc::POLLHUP != 0 && table::is_marked(entry.fd, CONNECT_FAILED | RESET) {
                 entry.revents |= libc::POLLERR;
             }
         }

@@ -10,7 +10,7 @@ use super::startup::started;
 use super::system::{self, checked, has_peer, int_option, lingering, retry};
 use super::table::overlapped::Direction;
 use super::table::selection::{FD_ACCEPT, FD_CONNECT, FD_WRITE, enable, goes_on_connecting};
-use super::table::{self, CONNECT_FAILED, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
+use super::table::{self, CONNECT_FAILED, CONNECTING, EXCLUSIVE, OURS_NOT_TO_WAIT, RECEIVING_SHUT, UNBOUND};
 use super::{INVALID_SOCKET, SOCKET_ERROR, Socket, failed, outcome};
 use crate::arguments::{In, InOut};
 use crate::boundary::guard;
@@ -247,10 +247,11 @@ pub(super) fn is_bound(fd: RawFd) -> bool {
     !matches!(address.ss_family.into(), libc::AF_INET | libc::AF_INET6) || port != 0
 }
 
-/// `listen`.
+/// `listen`. A negative backlog is `SOMAXCONN_HINT`'s.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_listen(fd: c_int, backlog: c_int) -> c_int {
     guard(SOCKET_ERROR, || {
+        let backlog = if backlog < 0 { backlog.saturating_neg().clamp(200, 65535) } else { backlog };
         if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !is_bound(fd) {
             return fail(libc::EINVAL);
         }
@@ -363,7 +364,7 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
             return fail(libc::EADDRNOTAVAIL);
         }
         // Linux would report the success of an earlier non-blocking call.
-        if stream && has_peer(fd) {
+        if stream && (has_peer(fd) || table::was_reset(fd)) {
             return fail(libc::EISCONN);
         }
         let call = Call::on(fd);
@@ -384,8 +385,10 @@ pub unsafe extern "C" fn ndw_connect(fd: c_int, address: *const sockaddr, length
             return if result == 0 { 0 } else { fail(result) };
         }
         match (result, table::get(fd)) {
-            (0, Ok(socket)) => {
-                socket.became_connected();
+            (errno, Ok(socket)) if errno == 0 || table::is_reset(errno) => {
+                // The error is that of an earlier non-blocking call, whose connection it was.
+                result = if socket.is_marked(CONNECTING) { libc::EISCONN } else { 0 };
+                let _ = socket.connecting_ended(errno);
                 enable(fd, FD_CONNECT | FD_WRITE);
             }
             (libc::EINPROGRESS, Ok(socket)) => goes_on_connecting(&socket),

@@ -121,6 +121,20 @@ impl Ancillary {
         }
     }
 
+    /// An address and control data that are sent; either may be empty.
+    ///
+    /// # Safety
+    /// Both stay until the call ends.
+    pub(super) unsafe fn sent(name: &[u8], control: &[u8]) -> Ancillary {
+        let of = |bytes: &[u8]| if bytes.is_empty() { null_mut() } else { bytes.as_ptr().cast_mut() };
+        Ancillary {
+            name: of(name).cast(),
+            name_length: name.len() as u32,
+            control: of(control),
+            control_length: control.len(),
+        }
+    }
+
     /// Those of a message.
     ///
     /// # Safety

@@ -1,8 +1,9 @@
 use super::*;
 use crate::api::completion_port::{ndw_CreateIoCompletionPort, ndw_GetQueuedCompletionStatus};
-use crate::api::event::ndw_CreateEventW;
+use crate::api::event::{ndw_CreateEventW, ndw_ResetEvent};
 use crate::api::file_names::tests::Folder;
 use crate::api::handle::close_handle;
+use crate::api::overlapped::{ndw_GetOverlappedResult, ndw_SetFileCompletionNotificationModes};
 use crate::api::standard_handles::{ndw_GetStdHandle, ndw_SetStdHandle};
 use crate::api::wait::ndw_WaitForSingleObject;
 use crate::arguments::Text;
@@ -14,6 +15,7 @@ const READ: u32 = 0x8000_0000;
 const WRITE: u32 = 0x4000_0000;
 const ATTRIBUTES: u32 = 0x80;
 const OVERLAPPED: u32 = 0x4000_0000;
+const UNBUFFERED: u32 = 0x2000_0000;
 const BACKUP: u32 = 0x0200_0000;
 
 fn open(name: &str, access: u32, disposition: u32, flags: u32) -> (RawHandle, u32) {
@@ -256,6 +258,54 @@ fn operations_of_a_bound_file_become_packets() {
         assert_eq!(ndw_CreateIoCompletionPort(file, RawHandle::NULL, 1, 0), RawHandle::NULL);
         close(file);
     }
+}
+
+#[test]
+fn operations_without_buffers_pend_and_are_done() {
+    let folder = Folder::new();
+    let (file, _) = open(&folder.name("x"), READ | WRITE, 1, OVERLAPPED | UNBUFFERED);
+    let event = ndw_CreateEventW(null(), 1, 0, Text::NULL);
+    let mut ov = at(0, event);
+    let (mut bytes, mut key, mut which) = (0, 0, null_mut());
+    let mut buffer = [0u8; 4];
+    let port = ndw_CreateIoCompletionPort(file, RawHandle::NULL, 42, 0);
+    // What succeeds at once has no packet: these do not.
+    assert_eq!(ndw_SetFileCompletionNotificationModes(file, 1), 1);
+    // SAFETY: `ov` and the buffers live until the packets have been taken, at the end of this block.
+    unsafe {
+        let place: *mut Overlapped = &mut ov;
+        for writes in [true, false] {
+            assert_eq!(ndw_ResetEvent(event), 1);
+            let result = match writes {
+                true => ndw_WriteFile(file, b"abc".as_ptr().cast(), 3, (&mut bytes).into(), place),
+                false => ndw_ReadFile(file, buffer.as_mut_ptr().cast(), 4, (&mut bytes).into(), place),
+            };
+            assert_eq!((result, last_error(), bytes), (0, ERROR_IO_PENDING, 0));
+            assert_eq!(ndw_WaitForSingleObject(event, 60_000), 0);
+            let next = ndw_GetQueuedCompletionStatus(
+                port,
+                Out::from(&mut bytes),
+                Out::from(&mut key),
+                Out::from(&mut which),
+                60_000,
+            );
+            assert_eq!((next, bytes, key, which), (1, 3, 42, place));
+            bytes = 9;
+            assert_eq!((ndw_GetOverlappedResult(file, place, &raw mut bytes, 0), bytes), (1, 3));
+        }
+        assert_eq!(&buffer, b"abc\0");
+        // The end is told at once.
+        ov.offset = 3;
+        let result = ndw_ReadFile(file, buffer.as_mut_ptr().cast(), 4, Out::NULL, &mut ov);
+        assert_eq!((result, last_error()), (0, ERROR_HANDLE_EOF));
+    }
+    close(file);
+    close(event);
+    // Without overlapped operations the flag changes nothing.
+    let (file, _) = open(&folder.name("x"), READ, 3, UNBUFFERED);
+    assert_eq!(read(file, 4), (1, b"abc".to_vec()));
+    close(file);
+    close(port);
 }
 
 #[test]

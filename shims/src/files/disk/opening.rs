@@ -27,8 +27,10 @@ const TRUNCATE_EXISTING: u32 = 5;
 
 const FLAG_WRITE_THROUGH: u32 = 0x8000_0000;
 const FLAG_OVERLAPPED: u32 = 0x4000_0000;
+const FLAG_NO_BUFFERING: u32 = 0x2000_0000;
 const FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 const FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
+const FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 
 /// How often the file may come or go while it is being opened.
 const TRIES: u32 = 8;
@@ -135,13 +137,19 @@ impl DiskFile {
     /// Opens or creates a file; returns whether it existed. Share modes have no counterpart on Linux.
     ///
     /// # Errors
-    /// What the system says as a Win32 error; `ERROR_INVALID_PARAMETER` for a disposition that there is not.
+    /// What the system says as a Win32 error; `ERROR_INVALID_PARAMETER` for a disposition that there is not, `ERROR_NOT_SUPPORTED` for a
+    /// link that is to be opened itself.
     pub fn open(path: &Path, wanted: Wanted) -> Result<(DiskFile, bool), u32> {
         let writes = wanted.access & (GENERIC_WRITE | GENERIC_ALL | FILE_WRITE_DATA) != 0;
         match wanted.disposition {
             CREATE_NEW | CREATE_ALWAYS | OPEN_EXISTING | OPEN_ALWAYS => {}
             TRUNCATE_EXISTING if writes => {}
             _ => return Err(ERROR_INVALID_PARAMETER),
+        }
+        // What is no link is opened as without the flag.
+        let itself = wanted.flags & FLAG_OPEN_REPARSE_POINT != 0;
+        if itself && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+            return Err(ERROR_NOT_SUPPORTED);
         }
         // Between the look at the file and its opening, others may make or remove it.
         for _ in 0..TRIES {
@@ -212,7 +220,7 @@ impl DiskFile {
         };
         let mut file = DiskFile::of(options.open(path)?, reads, writes || appends)?;
         file.appends = appends;
-        file.overlaps = flag(FLAG_OVERLAPPED);
+        (file.overlaps, file.unbuffered) = (flag(FLAG_OVERLAPPED), flag(FLAG_NO_BUFFERING));
         if flag(FLAG_DELETE_ON_CLOSE) {
             file.goes = AtomicBool::new(!is_device(&file.file.metadata()?));
         }
@@ -255,6 +263,20 @@ mod tests {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let wanted = Wanted { access: GENERIC_WRITE, disposition: OPEN_ALWAYS, flags: 0 };
         assert!(DiskFile::open(&link, wanted).is_ok_and(|(_, existed)| !existed) && target.is_file());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_opened_itself() {
+        let folder = std::env::temp_dir().join(format!("ndcompat-itself-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let [link, file] = ["link", "file"].map(|name| folder.join(name));
+        std::fs::write(&file, b"x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let wanted = |flags| Wanted { access: GENERIC_READ, disposition: OPEN_EXISTING, flags };
+        let code = |path, flags| DiskFile::open(path, wanted(flags)).err();
+        assert_eq!(code(&link, FLAG_OPEN_REPARSE_POINT), Some(ERROR_NOT_SUPPORTED));
+        assert_eq!((code(&link, 0), code(&file, FLAG_OPEN_REPARSE_POINT)), (None, None));
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -25,6 +25,35 @@ fn marks_of_a_socket_that_was_closed_otherwise_are_not_the_next_ones() {
     assert_eq!(unsafe { ndw_closesocket(fd as Socket) }, 0);
 }
 
+#[test]
+fn a_hint_for_listen_is_a_backlog_within_limits() {
+    super::super::startup::start();
+    let most =
+        std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse::<u32>().unwrap();
+    for (asked, backlog) in [(-1, 200), (-300, 300), (c_int::MIN, 65535), (5, 5)] {
+        let fd = ndw_socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+        let address = libc::sockaddr_in {
+            sin_family: libc::AF_INET as _,
+            sin_port: 0,
+            sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+            sin_zero: [0; 8],
+        };
+        let size = size_of_val(&address) as socklen_t;
+        // SAFETY: an address of that size.
+        assert_eq!(unsafe { libc::bind(fd, (&raw const address).cast(), size) }, 0);
+        assert_eq!(ndw_listen(fd, asked), 0);
+        let mut info = [0u32; 8];
+        let mut room = size_of_val(&info) as socklen_t;
+        // SAFETY: so many bytes of room. Of a listener `tcpi_sacked`, the last of these, is the backlog.
+        let done = unsafe {
+            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &mut room)
+        };
+        assert_eq!((done, info[7]), (0, backlog.min(most)), "{asked}");
+        // SAFETY: this test's own socket.
+        assert_eq!(unsafe { ndw_closesocket(fd as Socket) }, 0);
+    }
+}
+
 /// The error of `WSASocket`, or the family, type and protocol of what it made.
 fn made(asked: [c_int; 3], info: In<'_, ProtocolInfo>) -> Result<[c_int; 3], u32> {
     set_last_error(ERROR_GEN_FAILURE);

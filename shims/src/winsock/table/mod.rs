@@ -116,6 +116,11 @@ pub(in crate::winsock) fn is_marked(fd: RawFd, marks: u32) -> bool {
     marked(fd, marks).is_some()
 }
 
+/// Whether an error that connecting a stream has told says that the peer has reset the connection: EPIPE, if it had ended its output.
+pub(in crate::winsock) fn is_reset(errno: libc::c_int) -> bool {
+    matches!(errno, libc::ECONNRESET | libc::EPIPE)
+}
+
 /// Remembers that the connection of a descriptor was reset, if `errno` says so.
 #[inline]
 pub(in crate::winsock) fn note_reset(fd: RawFd, errno: libc::c_int) {
@@ -261,6 +266,22 @@ impl Known {
         let set = self.time_outs[usize::from(sending)].load(Ordering::Relaxed);
         let is_of = |more| set != 0 && more < LONGEST_TICK;
         if rounded.checked_sub(set).is_some_and(is_of) { set } else { rounded }
+    }
+
+    /// Notes how connecting this stream has ended, as the kernel tells by `errno`; returns the error of a failure. A peer that does not
+    /// accept is ECONNREFUSED: a reset is told only of a connection that was there, and so is the next call's to tell.
+    pub(in crate::winsock) fn connecting_ended(&self, errno: libc::c_int) -> Result<(), libc::c_int> {
+        let reset = is_reset(errno);
+        if errno != 0 && !reset {
+            self.unmark(CONNECTING);
+            return Err(errno);
+        }
+        self.became_connected();
+        if reset {
+            self.error.store(libc::ECONNRESET, Ordering::Relaxed);
+            self.mark(RESET);
+        }
+        Ok(())
     }
 
     /// This socket is connected.

@@ -3,7 +3,7 @@
 //! Each event is recorded once, and again only after its re-enabling call (for `FD_READ` a receive). Readiness is checked
 //! whenever the kernel reports a change, and after each such call.
 
-use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, RECEIVING_SHUT, known};
+use super::{CONNECT_FAILED, CONNECTED_ITSELF, CONNECTING, Known, RECEIVING_SHUT, RESET, known};
 use crate::cancellation::put_off;
 use crate::error::*;
 use crate::io::signal::Signal;
@@ -115,16 +115,14 @@ impl State {
                     return now;
                 }
                 let errno = int_option(fd, libc::SO_ERROR).unwrap_or_else(|errno| errno);
-                socket.unmark(CONNECTING);
-                socket.error.store(errno, Ordering::Relaxed);
-                if errno != 0 {
+                if let Err(errno) = socket.connecting_ended(errno) {
+                    socket.error.store(errno, Ordering::Relaxed);
                     socket.mark(CONNECT_FAILED);
                     now.events = FD_CONNECT;
                     now.errors[bit(FD_CONNECT)] = errno_to_wsa(errno) as i32;
                     return now;
                 }
-                socket.became_connected();
-            } else if !has_peer(fd) {
+            } else if !has_peer(fd) && !socket.is_marked(RESET) {
                 return now;
             }
             self.connected = true;
@@ -145,13 +143,15 @@ impl State {
             now.events |= FD_OOB;
         }
         // What the program itself has shut down looks like the peer's end.
-        let ended = is(libc::POLLERR)
+        // Who has taken the error from the kernel has left the mark.
+        let reset = is(libc::POLLERR) || socket.is_marked(RESET);
+        let ended = reset
             || is(libc::POLLRDHUP | libc::POLLHUP)
                 && (!socket.is_marked(RECEIVING_SHUT) || peer_has_ended(fd, is(libc::POLLHUP)));
         // Nothing is received any more after that: what waits does not come first.
         if socket.stream && ended && (waiting == 0 || socket.is_marked(RECEIVING_SHUT)) {
             now.events |= FD_CLOSE;
-            now.errors[bit(FD_CLOSE)] = if is(libc::POLLERR) { WSAECONNRESET as i32 } else { 0 };
+            now.errors[bit(FD_CLOSE)] = if reset { WSAECONNRESET as i32 } else { 0 };
         }
         now
     }

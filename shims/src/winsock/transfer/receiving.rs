@@ -48,6 +48,8 @@ fn receive(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> 
             Err((libc::ECONNRESET, WSAECONNRESET))
         }
         Ok(received) => Ok(received),
+        // A blocking connect that finds the connection reset leaves the socket as it was before.
+        Err(libc::ENOTCONN) if table::was_reset(fd) => Err((libc::ECONNRESET, WSAECONNRESET)),
         // Windows' error for an undelivered datagram.
         Err(libc::ECONNREFUSED) => Err((libc::ECONNREFUSED, WSAECONNRESET)),
         // Linux has none of a datagram socket that does not wait.

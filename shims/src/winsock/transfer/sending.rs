@@ -35,7 +35,14 @@ fn send_after_others(fd: RawFd, pieces: &[Piece], flags: c_int) -> Option<Outcom
         return None;
     }
     let pieces = Pieces::from(pieces);
-    let operation = Operation::Send(Send { pieces, flags, to: SmallVec::new(), stream: true, sent: 0 });
+    let operation = Operation::Send(Send {
+        pieces,
+        flags,
+        to: SmallVec::new(),
+        control: Box::default(),
+        stream: true,
+        sent: 0,
+    });
     // SAFETY: the bytes stay until the call ends.
     Some(match unsafe { in_turn(driver, operation, wire::limit(fd, libc::SO_SNDTIMEO)) } {
         (sent @ 1.., _) => Ok(sent),
@@ -188,6 +195,18 @@ pub unsafe extern "C" fn ndw_WSASend(
     unsafe { ndw_WSASendTo(socket, buffers, count, sent, flags, null(), 0, overlapped, routine) }
 }
 
+/// So many bytes of the program's, or none.
+///
+/// # Safety
+/// `data` is NULL or has `length` bytes, which stay as they are meanwhile.
+unsafe fn there<'a>(data: *const u8, length: usize) -> &'a [u8] {
+    match data.is_null() {
+        true => &[],
+        // SAFETY: not NULL, hence so many bytes, as the caller promises.
+        false => unsafe { std::slice::from_raw_parts(data, length) },
+    }
+}
+
 /// `MSG_PARTIAL`: of a message, which neither TCP nor UDP sends in parts.
 const MSG_PARTIAL: u32 = 0x100_0000;
 
@@ -216,12 +235,10 @@ pub unsafe extern "C" fn ndw_WSASendTo(
         // SAFETY: C's caller lists `count` buffers, to be read until the call or request ends.
         let pieces = unsafe { pieces(buffers, count) }?;
         let Some(fd) = request.at_once()? else {
-            let mut address = SmallVec::new();
-            if to_length > 0 {
-                // SAFETY: C's caller has an address of that length.
-                address.extend_from_slice(unsafe { std::slice::from_raw_parts(to.cast::<u8>(), to_length) });
-            }
-            let operation = |stream| Operation::Send(Send { pieces, flags, to: address, stream, sent: 0 });
+            // SAFETY: C's caller has an address of that length.
+            let to = SmallVec::from_slice(unsafe { there(to.cast(), to_length) });
+            let control = Box::default();
+            let operation = |stream| Operation::Send(Send { pieces, flags, to, control, stream, sent: 0 });
             // SAFETY: C's caller keeps the OVERLAPPED and the buffers until the request has completed.
             return unsafe { request.start(Direction::Out, operation) };
         };
@@ -231,7 +248,7 @@ pub unsafe extern "C" fn ndw_WSASendTo(
     })
 }
 
-/// `WSASendMsg`. Control data are supported only if it is not overlapped.
+/// `WSASendMsg`. The control data, in Linux's format, are the program's again when the call returns.
 ///
 /// # Safety
 /// The buffers of the message are as for [`ndw_WSASend`]; its address and control data are NULL or have the sizes told.
@@ -257,12 +274,19 @@ pub unsafe extern "C" fn ndw_WSASendMsg(
         // SAFETY: C's caller lists so many buffers in the message, to be read until the call ends.
         let pieces = unsafe { pieces(buffers, count) }?;
         let request = Request { socket, overlapped, routine, transferred: sent };
-        if !overlapped.is_null() {
-            return Err((0, WSAEOPNOTSUPP));
-        }
+        let Some(fd) = request.at_once()? else {
+            // SAFETY: C's caller has an address of that length.
+            let to = unsafe { there(message.name.cast(), message.name_length.max(0) as usize) };
+            let to = SmallVec::from_slice(to);
+            // SAFETY: C's caller has so many control data.
+            let control = unsafe { there(message.control.data, message.control.length as usize) }.into();
+            let flags = flags as c_int;
+            let operation = |stream| Operation::Send(Send { pieces, flags, to, control, stream, sent: 0 });
+            // SAFETY: C's caller keeps the OVERLAPPED and the buffers until the request has completed.
+            return unsafe { request.start(Direction::Out, operation) };
+        };
         // SAFETY: C's caller has the address and the control data that the message tells.
         let ancillary = unsafe { Ancillary::of(&message) };
-        let fd = crate::winsock::socket::descriptor_or_none(socket);
         request.done(send(fd, &pieces, flags as c_int, &ancillary)?)
     })
 }

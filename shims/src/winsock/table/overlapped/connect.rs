@@ -30,7 +30,7 @@ impl Connect {
             // SAFETY: an address of that size.
             let result = unsafe { libc::connect(fd, self.to.as_ptr().cast(), self.to.len() as u32) };
             return match checked(result) {
-                Ok(()) => self.connected(fd),
+                Ok(()) => self.ended(fd, 0),
                 Err(libc::EINPROGRESS | libc::EINTR) => Step::Blocked,
                 Err(errno) => self.failed(fd, errno),
             };
@@ -38,19 +38,20 @@ impl Connect {
         match poll(fd, libc::POLLOUT, Deadline::Now) {
             Ok(0) => Step::Blocked,
             Ok(_) => match int_option(fd, libc::SO_ERROR) {
-                Ok(0) => self.connected(fd),
-                Ok(errno) | Err(errno) => self.failed(fd, errno),
+                Ok(errno) => self.ended(fd, errno),
+                Err(errno) => self.failed(fd, errno),
             },
             Err(errno) => self.failed(fd, errno),
         }
     }
 
-    fn connected(&mut self, fd: RawFd) -> Step {
+    /// The kernel has ended the attempt, with an error or 0.
+    fn ended(&mut self, fd: RawFd, errno: i32) -> Step {
         self.restore(fd);
-        self.socket.became_connected();
-        match self.first.take() {
-            Some(send) => Step::Then(send),
-            None => Step::done(0),
+        match (self.socket.connecting_ended(errno), self.first.take()) {
+            (Err(errno), _) => Step::failed(errno),
+            (Ok(()), Some(send)) => Step::Then(send),
+            (Ok(()), None) => Step::done(0),
         }
     }
 

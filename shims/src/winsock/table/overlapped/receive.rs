@@ -65,6 +65,7 @@ impl Receive {
             let received = match self.receive(fd, flags) {
                 Ok(received) => received,
                 Err(libc::EAGAIN) => return Step::Blocked,
+                Err(libc::ENOTCONN) if table::was_reset(fd) => return Step::failed(libc::ECONNRESET),
                 // Windows' error for an undelivered datagram.
                 Err(libc::ECONNREFUSED) => return Step::failed(libc::ECONNRESET),
                 Err(errno) => {
@@ -104,7 +105,7 @@ impl Receive {
         // SAFETY: a byte that is there until the call ends.
         let piece = unsafe { Piece::new(&raw mut byte, 1) };
         match wire::receive_piece(fd, &piece, libc::MSG_PEEK | libc::MSG_DONTWAIT) {
-            Ok(0) if table::was_reset(fd) => Step::failed(libc::ECONNRESET),
+            Ok(0) | Err(libc::ENOTCONN) if table::was_reset(fd) => Step::failed(libc::ECONNRESET),
             Ok(_) => Step::done(0),
             Err(libc::EAGAIN) => Step::Blocked,
             Err(errno) => {

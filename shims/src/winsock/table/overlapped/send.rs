@@ -13,18 +13,17 @@ pub(in crate::winsock) struct Send {
     pub(in crate::winsock) flags: c_int,
     /// A copy of the receiver's address.
     pub(in crate::winsock) to: SmallVec<[u8; 32]>,
+    /// A copy of the control data.
+    pub(in crate::winsock) control: Box<[u8]>,
     pub(in crate::winsock) stream: bool,
     pub(in crate::winsock) sent: usize,
 }
 
 impl Send {
     pub(in crate::winsock) fn attempt(&mut self, fd: RawFd) -> Step {
-        let ancillary = match self.to.is_empty() {
-            true => Ancillary::NONE,
-            // SAFETY: so many bytes, which stay until the calls end.
-            false => unsafe { Ancillary::name(self.to.as_ptr().cast(), self.to.len() as u32) },
-        };
         loop {
+            // SAFETY: both stay until the call ends.
+            let ancillary = unsafe { Ancillary::sent(&self.to, &self.control) };
             let pieces = if self.stream { wire::first_of(&self.pieces) } else { &self.pieces };
             match wire::send(fd, pieces, self.flags | libc::MSG_DONTWAIT, &ancillary) {
                 Ok(count) => {
@@ -33,6 +32,8 @@ impl Send {
                         return Step::done(self.sent);
                     }
                     wire::consume(&mut self.pieces, count);
+                    // They have gone with the first part.
+                    self.control = Box::default();
                 }
                 Err(libc::EAGAIN) => return Step::Blocked,
                 Err(libc::EPIPE) if table::was_reset(fd) => return Step::failed(libc::ECONNRESET),

@@ -154,7 +154,14 @@ fn what_cannot_be_watched_has_not_begun_or_has_ended() {
     // SAFETY: the bytes stay until the request has completed.
     let piece = unsafe { crate::winsock::wire::Piece::new(much.as_ptr(), much.len()) };
     let pieces = [piece].into_iter().collect();
-    let send = Send { pieces, flags: 0, to: smallvec::SmallVec::new(), stream: true, sent: 0 };
+    let send = Send {
+        pieces,
+        flags: 0,
+        to: smallvec::SmallVec::new(),
+        control: Box::default(),
+        stream: true,
+        sent: 0,
+    };
     // SAFETY: the OVERLAPPED and the bytes stay until the request has completed.
     let sent = unsafe { driver.start(Direction::Out, request, Operation::Send(send), None) };
     assert_eq!(sent, Err(WSA_IO_PENDING));
