@@ -9,6 +9,7 @@ use crate::data::notification::Notification;
 use crate::data::request_queue::{QueueOwner, RequestQueue, reap_in_order};
 use crate::data::shared_receive_queue::Shared;
 use crate::device::adapter::{Adapter, AdapterFile};
+use crate::device::limits::HEADROOM;
 use crate::status::{Result, Status};
 use crate::sync::cache_aligned::{CACHE_LINE, CacheAligned};
 use crate::sync::lock::{Held, Lock};
@@ -16,6 +17,7 @@ use crate::types::{Completion, NotifyType};
 use crate::verbs::{self, RawQueue, bindings::ibv_wc};
 use failures::Failures;
 use parking_lot::Mutex;
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice;
@@ -215,6 +217,20 @@ impl CompletionQueue {
         resized
     }
 
+    /// How many results of the program's own the queue has room for. The rest is for hidden completions.
+    pub(crate) fn room(&self) -> usize {
+        // Held, as resizing changes the number.
+        let backlog = self.queue.backlog.lock();
+        let depth = self.queue.cq.depth();
+        drop(backlog);
+        depth.saturating_sub(HEADROOM) as usize
+    }
+
+    /// As [`room`](Self::room), if it were resized to this depth.
+    pub(crate) fn room_for(&self, depth: u32) -> usize {
+        self.adapter().limits().completion_entries(depth).saturating_sub(HEADROOM) as usize
+    }
+
     /// The affinity that the queue was created with: processor group and mask (`IND2CompletionQueue::GetNotifyAffinity`).
     ///
     /// # Errors
@@ -333,6 +349,12 @@ impl CompletionQueue {
     }
 }
 
+impl fmt::Debug for CompletionQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionQueue").field("number", &self.queue.cq.number()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         tracing::trace!(target: "ndcompat::queue", cq = self.queue.cq.number(), "released");
@@ -355,7 +377,7 @@ impl Drop for CompletionQueue {
 /// assert_eq!(unsafe { reaper.results(ResultRoom::from(&mut results[..])) }, 0);
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reaper(NonNull<Queue>);
 
 // SAFETY: all methods of a queue may be called from several threads.
@@ -386,7 +408,7 @@ impl Reaper {
 /// let room = ResultRoom::new(results.as_mut_ptr().cast(), 8);
 /// # let _ = room;
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ResultRoom {
     start: *mut Completion,
     count: u32,
