@@ -15,6 +15,7 @@ use crate::sync::mutex::lock;
 use crate::types::AdapterInfo;
 use crate::verbs::{self, Context, LocalAddress, ProtectionDomain, SockAddr};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use win32::io::{Canceller, File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 
@@ -175,6 +176,12 @@ impl Adapter {
     /// Registers `object` for the device's asynchronous events.
     pub(crate) fn add_async_event_handler(&self, object: Weak<dyn AsyncEventHandler>) {
         self.events.add_handler(object);
+    }
+}
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapter").field("device", &self.device_name()).finish_non_exhaustive()
     }
 }
 
