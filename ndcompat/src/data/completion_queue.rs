@@ -189,6 +189,11 @@ impl CompletionQueue {
     /// `ND_NOT_SUPPORTED` if the device cannot; `ND_INVALID_PARAMETER` for a depth of 0 or beyond the adapter's;
     /// `ND_BUFFER_OVERFLOW` if the queue holds more results; `ND_DEVICE_REMOVED`.
     pub fn resize(&self, depth: u32) -> Result<()> {
+        self.resize_unless(|_| false, depth)
+    }
+
+    /// [`resize`](Self::resize), unless `is_done` says of the number of entries that there are that it is done.
+    fn resize_unless(&self, is_done: impl FnOnce(u32) -> bool, depth: u32) -> Result<()> {
         self.adapter().check()?;
         let limits = self.adapter().limits();
         if !limits.quirks.cq_resize {
@@ -201,7 +206,9 @@ impl CompletionQueue {
         let mut backlog = self.queue.backlog.lock();
         self.queue.collect(&mut backlog);
         let deferred = std::mem::take(&mut backlog.deferred);
-        let resized = if backlog.len() > depth as usize {
+        let resized = if is_done(self.queue.cq.depth()) {
+            Ok(())
+        } else if backlog.len() > depth as usize {
             Err(Status::BUFFER_OVERFLOW)
         } else {
             self.queue.cq.resize(limits.completion_entries(depth)).map_err(|error| {
@@ -226,9 +233,17 @@ impl CompletionQueue {
         depth.saturating_sub(HEADROOM) as usize
     }
 
-    /// As [`room`](Self::room), if it were resized to this depth.
-    pub(crate) fn room_for(&self, depth: u32) -> usize {
-        self.adapter().limits().completion_entries(depth).saturating_sub(HEADROOM) as usize
+    /// Makes the queue larger if it has [`room`](Self::room) for so many results only, and the device can. Returns the room.
+    pub(crate) fn enlarge(&self, room: usize) -> usize {
+        let limits = self.adapter().limits();
+        let is_larger = |entries: u32| entries.saturating_sub(HEADROOM) as usize > room;
+        let most = limits.info.max_completion_queue_depth;
+        let depth = u32::try_from(room).unwrap_or(u32::MAX).min(most);
+        if is_larger(limits.completion_entries(depth)) {
+            // Another thread may have been first, and made it larger still. A failure leaves it as it is.
+            let _ = self.resize_unless(is_larger, depth);
+        }
+        self.room()
     }
 
     /// The affinity that the queue was created with: processor group and mask (`IND2CompletionQueue::GetNotifyAffinity`).

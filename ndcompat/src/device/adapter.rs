@@ -220,7 +220,7 @@ impl AdapterFile {
         self.adapter.add_removable(Arc::downgrade(object) as Weak<dyn Removable>);
     }
 
-    /// The clock of the file's queue pairs. The first call makes it.
+    /// The clock of the queue pairs and sessions of the file. The first call makes it.
     pub(crate) fn clock(&self) -> Result<&Clock> {
         if self.clock.get().is_none() {
             // If another thread was first, its clock is kept.

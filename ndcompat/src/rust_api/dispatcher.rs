@@ -143,19 +143,13 @@ impl Dispatcher {
     #[cold]
     fn make_room(&self) {
         self.take_results();
-        // One thread at a time: the second must not make it smaller again.
-        let _taking = self.taking.lock();
-        let room = {
+        let (is_full, room) = {
             let requests = self.requests.lock();
-            if !requests.is_full() {
-                return;
-            }
-            requests.room()
+            (requests.is_full(), requests.room())
         };
-        let most = self.adapter.limits().info.max_completion_queue_depth;
-        let depth = u32::try_from(room).unwrap_or(u32::MAX).min(most);
-        if self.queue.room_for(depth) > room && self.queue.resize(depth).is_ok() {
-            self.requests.lock().set_room(self.queue.room());
+        if is_full {
+            let room = self.queue.enlarge(room);
+            self.requests.lock().set_room(room);
         }
     }
 

@@ -120,8 +120,10 @@ impl RequestTable {
 
     /// Removes a request that could not be posted.
     pub(super) fn remove(&mut self, key: usize) -> Request {
-        self.unreaped -= 1;
-        self.requests.remove(key)
+        let request = self.requests.remove(key);
+        // If the completion queue has failed meanwhile, nothing is outstanding.
+        self.unreaped -= usize::from(matches!(request.state, State::Outstanding(_)));
+        request
     }
 
     /// Whether the completion queue has no room for the result of another request.
@@ -135,7 +137,7 @@ impl RequestTable {
 
     /// The completion queue has got room for so many results.
     pub(super) fn set_room(&mut self, room: usize) {
-        self.room = room;
+        self.room = self.room.max(room);
     }
 
     pub(super) fn len(&self) -> usize {
