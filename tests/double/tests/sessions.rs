@@ -3,7 +3,10 @@
 #[path = "../../shared/sessions.rs"]
 mod shared;
 
-use double::{CmEvent, Side, complete_with, fail, heap, raise_async, raise_event, remove_device, turn};
+use double::{
+    CmEvent, Side, call_that_failed, complete_with, fail, fail_call, heap, raise_async, raise_event,
+    remove_device, turn,
+};
 use ndcompat::types::{Completion, RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::{IBV_EVENT_CQ_ERR, RDMA_CM_EVENT_REJECTED};
 use ndcompat::{
@@ -184,6 +187,27 @@ fn nothing_is_left(session: &Session) {
         assert!(begin.elapsed() < SOON, "{} are left", outstanding(session));
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A program that polls, and drops what it writes, arms the completion queue now and then only.
+#[test]
+fn dropped_requests_cost_no_notification_each() {
+    let _turn = turn();
+    const WRITES: usize = 2000;
+    let session = session();
+    let target = session.shared_memory(8, RegionFlags::ALLOW_REMOTE_WRITE).unwrap();
+    let source = session.shared_memory(8, RegionFlags::empty()).unwrap();
+    let (client, _server) = connected(&session, |_| ());
+    // Counts the calls; none fails.
+    fail_call("req_notify_cq", usize::MAX - 1);
+    for _ in 0..WRITES {
+        drop(client.write(source.clone(), target.remote(0)));
+        session.poll();
+    }
+    let (_, calls) = call_that_failed();
+    let armed = calls.get("req_notify_cq").copied().unwrap_or_default();
+    assert!(armed < WRITES / 4, "{armed} times for {WRITES} writes");
+    nothing_is_left(&session);
 }
 
 /// Peers fill all receives while nobody takes results: more than the completion queue has room for as it was made.
