@@ -57,6 +57,8 @@ impl fmt::Display for Cause {
     }
 }
 
+impl std::error::Error for Cause {}
+
 /// The last cause of each status in this process. Few statuses have causes, so the list is short.
 static CAUSES: Mutex<Vec<(i32, Cause)>> = Mutex::new(Vec::new());
 

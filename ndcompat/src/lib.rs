@@ -19,6 +19,7 @@
 //! ```
 
 #![deny(clippy::multiple_unsafe_ops_per_block)]
+#![cfg_attr(not(feature = "internals"), deny(missing_debug_implementations))]
 
 mod cause;
 mod control;

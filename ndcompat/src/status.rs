@@ -198,6 +198,25 @@ impl Status {
         cause::last(self.0)
     }
 
+    /// The nearest kind of the standard library.
+    pub(crate) fn io_kind(self) -> io::ErrorKind {
+        match self {
+            Status::CONNECTION_REFUSED => io::ErrorKind::ConnectionRefused,
+            Status::CONNECTION_ABORTED => io::ErrorKind::ConnectionAborted,
+            Status::CONNECTION_INVALID => io::ErrorKind::NotConnected,
+            Status::IO_TIMEOUT | Status::TIMEOUT => io::ErrorKind::TimedOut,
+            Status::HOST_UNREACHABLE => io::ErrorKind::HostUnreachable,
+            Status::NETWORK_UNREACHABLE => io::ErrorKind::NetworkUnreachable,
+            Status::SHARING_VIOLATION | Status::ADDRESS_ALREADY_EXISTS => io::ErrorKind::AddrInUse,
+            Status::INVALID_ADDRESS => io::ErrorKind::AddrNotAvailable,
+            Status::ACCESS_DENIED | Status::ACCESS_VIOLATION => io::ErrorKind::PermissionDenied,
+            Status::NOT_SUPPORTED => io::ErrorKind::Unsupported,
+            Status::NO_MEMORY => io::ErrorKind::OutOfMemory,
+            Status::INVALID_PARAMETER => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        }
+    }
+
     /// The status of a failure of the machine rather than of the device: `ND_NO_MEMORY` if memory runs out,
     /// `STATUS_ACCESS_DENIED` without permission for the device. Logs an explanation.
     pub(crate) fn of_host(error: io::Error) -> Status {
@@ -211,7 +230,8 @@ impl Status {
 
     /// The status for an error, without keeping its cause.
     pub(crate) fn from_io(error: &io::Error) -> Status {
-        error.raw_os_error().map_or(Status::UNSUCCESSFUL, Status::from_errno)
+        let inside = || error.get_ref()?.downcast_ref::<Status>().copied();
+        error.raw_os_error().map(Status::from_errno).or_else(inside).unwrap_or(Status::UNSUCCESSFUL)
     }
 
     /// This status, for the error of a call, which [`cause`](Self::cause) then tells.
@@ -235,6 +255,22 @@ impl Status {
 impl From<io::Error> for Status {
     fn from(error: io::Error) -> Status {
         Status::from_io(&error).because(&error)
+    }
+}
+
+/// With the nearest kind; the status is inside.
+///
+/// ```
+/// use ndcompat::Status;
+/// use std::io::{Error, ErrorKind};
+///
+/// let error = Error::from(Status::CONNECTION_REFUSED);
+/// assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+/// assert_eq!(error.downcast::<Status>().unwrap(), Status::CONNECTION_REFUSED);
+/// ```
+impl From<Status> for io::Error {
+    fn from(status: Status) -> io::Error {
+        io::Error::new(status.io_kind(), status)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::errno;
 use crate::output::{self, plain};
 use anyhow::Result;
-use ndcompat::{ConnectError, Status};
+use ndcompat::{Cause, ConnectError, Status};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -75,13 +75,19 @@ impl Known {
     }
 }
 
+/// What is said of an error, but for what is beneath its status, which is shown by itself.
+fn text(error: &anyhow::Error) -> String {
+    let said = error.chain().filter(|error| !error.is::<Cause>());
+    said.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// An error as `--json` shows it. `hint` is what the command line may have meant.
 pub fn as_json(error: &anyhow::Error, hint: Option<&str>) -> Value {
     let Known { status, errno, call, advice } = Known::of(error);
     let name = status.and_then(Status::name);
     let code = status.map(|status| format!("{:#010x}", status.0));
     json!({
-        "error": format!("{error:#}"), "status": name, "code": code, "errno": errno,
+        "error": text(error), "status": name, "code": code, "errno": errno,
         "errno_name": errno.and_then(errno::name), "call": call, "advice": advice, "hint": hint,
     })
 }
@@ -131,7 +137,7 @@ pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
         output::json(&as_json(error, hint));
     }
     // It may be what a peer says.
-    eprintln!("nd: {}", plain(&format!("{error:#}")));
+    eprintln!("nd: {}", plain(&text(error)));
     match (call, errno.map(errno::shown)) {
         (Some(call), Some(errno)) => eprintln!("    beneath: {call}: {errno}"),
         (Some(call), None) => eprintln!("    beneath: {call}"),
@@ -152,6 +158,16 @@ pub fn report(error: &anyhow::Error, json: bool, hint: Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_beneath_a_status_is_said_once() {
+        let mut refused = ConnectError::from(Status::CONNECTION_REFUSED);
+        refused.cause = Status::from(std::io::Error::from_raw_os_error(libc::ECONNREFUSED)).cause();
+        assert!(refused.cause.is_some());
+        let error = anyhow::Error::from(refused).context("connecting");
+        assert_eq!(text(&error), "connecting: ND_CONNECTION_REFUSED (0xC0000236)");
+        assert_eq!(Known::of(&error).errno, Some(libc::ECONNREFUSED));
+    }
 
     #[test]
     fn every_unreachable_peer_has_advice_of_its_own() {

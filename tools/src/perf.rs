@@ -354,19 +354,20 @@ fn by_descriptor<F: Future>(session: &Session, limit: Duration, future: F) -> Op
     let (waker, progress) = (asked.clone().into(), session.progress());
     let (mut context, mut future) = (Task::from_waker(&waker), std::pin::pin!(future));
     loop {
-        while asked.0.swap(false, Ordering::Acquire) {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                return Some(output);
-            }
+        if asked.0.swap(false, Ordering::Acquire)
+            && let Poll::Ready(output) = future.as_mut().poll(&mut context)
+        {
+            return Some(output);
         }
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return None;
         }
+        let millis = if asked.0.load(Ordering::Acquire) { 0 } else { left.as_millis() as i32 + 1 };
         let fd = std::os::fd::AsRawFd::as_raw_fd(&progress.as_fd());
         let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, a local.
-        unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32 + 1) };
+        unsafe { libc::poll(&mut poll, 1, millis) };
         progress.turn();
     }
 }

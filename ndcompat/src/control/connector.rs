@@ -22,6 +22,7 @@ use crate::diagnosis::{Evidence, FailedConnect};
 use crate::status::{Result, Status};
 use crate::sync::mutex::lock;
 use crate::verbs::{self, Id, SockAddr};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use win32::io::{CancelScope, Canceller, File, Outstanding, Request};
@@ -71,6 +72,12 @@ pub struct Connector {
     /// Steps that are being made, after which no thread holds the connector's id.
     steps: Outstanding,
     state: Mutex<State>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("number", &self.cookie.number()).finish_non_exhaustive()
+    }
 }
 
 /// The connection parameters that `Connect` and `Accept` offer to the peer.

@@ -13,6 +13,7 @@ use crate::verbs::descriptor::{made, succeeded};
 use crate::verbs::{Event, EventKind, Id, SockAddr, bindings::rdma_cm_id};
 use rustix::net::{getsockname, sockopt};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -54,6 +55,12 @@ pub struct Listener {
     cookie: Cookie,
     requests: Arc<Outstanding>,
     state: Mutex<State>,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("number", &self.cookie.number()).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]

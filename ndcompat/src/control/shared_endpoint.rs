@@ -8,6 +8,7 @@ use crate::diagnosis;
 use crate::status::{Result, Status};
 use crate::sync::mutex::lock;
 use crate::verbs::SockAddr;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use win32::io::{CancelScope, Canceller, File, Outstanding, Overlapped};
 
@@ -47,6 +48,12 @@ pub struct SharedEndpoint {
     file: Arc<AdapterFile>,
     requests: Arc<Outstanding>,
     own: Mutex<OwnEndpoint>,
+}
+
+impl fmt::Debug for SharedEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedEndpoint").field("adapter", self.file.adapter()).finish_non_exhaustive()
+    }
 }
 
 impl Adapter {

@@ -9,6 +9,7 @@ use crate::data::notification::Notification;
 use crate::data::request_queue::{QueueOwner, RequestQueue, reap_in_order};
 use crate::data::shared_receive_queue::Shared;
 use crate::device::adapter::{Adapter, AdapterFile};
+use crate::device::limits::HEADROOM;
 use crate::status::{Result, Status};
 use crate::sync::cache_aligned::{CACHE_LINE, CacheAligned};
 use crate::sync::lock::{Held, Lock};
@@ -16,6 +17,7 @@ use crate::types::{Completion, NotifyType};
 use crate::verbs::{self, RawQueue, bindings::ibv_wc};
 use failures::Failures;
 use parking_lot::Mutex;
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice;
@@ -187,6 +189,11 @@ impl CompletionQueue {
     /// `ND_NOT_SUPPORTED` if the device cannot; `ND_INVALID_PARAMETER` for a depth of 0 or beyond the adapter's;
     /// `ND_BUFFER_OVERFLOW` if the queue holds more results; `ND_DEVICE_REMOVED`.
     pub fn resize(&self, depth: u32) -> Result<()> {
+        self.resize_unless(|_| false, depth)
+    }
+
+    /// [`resize`](Self::resize), unless `is_done` says of the number of entries that there are that it is done.
+    fn resize_unless(&self, is_done: impl FnOnce(u32) -> bool, depth: u32) -> Result<()> {
         self.adapter().check()?;
         let limits = self.adapter().limits();
         if !limits.quirks.cq_resize {
@@ -199,7 +206,9 @@ impl CompletionQueue {
         let mut backlog = self.queue.backlog.lock();
         self.queue.collect(&mut backlog);
         let deferred = std::mem::take(&mut backlog.deferred);
-        let resized = if backlog.len() > depth as usize {
+        let resized = if is_done(self.queue.cq.depth()) {
+            Ok(())
+        } else if backlog.len() > depth as usize {
             Err(Status::BUFFER_OVERFLOW)
         } else {
             self.queue.cq.resize(limits.completion_entries(depth)).map_err(|error| {
@@ -213,6 +222,28 @@ impl CompletionQueue {
         deferred.run();
         tracing::debug!(target: "ndcompat::queue", cq = self.queue.cq.number(), depth, status = %Status::of(resized), "Resize");
         resized
+    }
+
+    /// How many results of the program's own the queue has room for. The rest is for hidden completions.
+    pub(crate) fn room(&self) -> usize {
+        // Held, as resizing changes the number.
+        let backlog = self.queue.backlog.lock();
+        let depth = self.queue.cq.depth();
+        drop(backlog);
+        depth.saturating_sub(HEADROOM) as usize
+    }
+
+    /// Makes the queue larger if it has [`room`](Self::room) for so many results only, and the device can. Returns the room.
+    pub(crate) fn enlarge(&self, room: usize) -> usize {
+        let limits = self.adapter().limits();
+        let is_larger = |entries: u32| entries.saturating_sub(HEADROOM) as usize > room;
+        let most = limits.info.max_completion_queue_depth;
+        let depth = u32::try_from(room).unwrap_or(u32::MAX).min(most);
+        if is_larger(limits.completion_entries(depth)) {
+            // Another thread may have been first, and made it larger still. A failure leaves it as it is.
+            let _ = self.resize_unless(is_larger, depth);
+        }
+        self.room()
     }
 
     /// The affinity that the queue was created with: processor group and mask (`IND2CompletionQueue::GetNotifyAffinity`).
@@ -333,6 +364,12 @@ impl CompletionQueue {
     }
 }
 
+impl fmt::Debug for CompletionQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionQueue").field("number", &self.queue.cq.number()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         tracing::trace!(target: "ndcompat::queue", cq = self.queue.cq.number(), "released");
@@ -355,7 +392,7 @@ impl Drop for CompletionQueue {
 /// assert_eq!(unsafe { reaper.results(ResultRoom::from(&mut results[..])) }, 0);
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reaper(NonNull<Queue>);
 
 // SAFETY: all methods of a queue may be called from several threads.
@@ -386,7 +423,7 @@ impl Reaper {
 /// let room = ResultRoom::new(results.as_mut_ptr().cast(), 8);
 /// # let _ = room;
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ResultRoom {
     start: *mut Completion,
     count: u32,

@@ -40,7 +40,7 @@ const RDMA_FLAGS: RequestFlags =
 /// assert_eq!(status, Status::CONNECTION_INVALID); // not connected yet
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Poster(NonNull<Core>);
 
 // SAFETY: all methods of a queue pair may be called from several threads.

@@ -24,6 +24,7 @@ use crate::sync::cache_aligned::CacheAligned;
 use crate::sync::mutex::lock;
 use crate::types::{RequestFlags, RequestType, Sge};
 use crate::verbs::{self, Id, bindings::*};
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{self, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -252,8 +253,7 @@ impl QueuePair {
     /// # Errors
     /// None.
     pub fn flush(&self) -> Result<()> {
-        tracing::debug!(target: "ndcompat::queue", qp = self.core.number, "Flush");
-        self.core.fail();
+        self.flushing()();
         Ok(())
     }
 
@@ -266,9 +266,26 @@ impl QueuePair {
         self.core.end_device_use().map_err(Status::from)
     }
 
+    /// What [`flush`](Self::flush) does, with a reference of its own: as soon as there are results, another thread may release a queue pair
+    /// that is not borrowed.
+    #[doc(hidden)]
+    pub fn flushing(&self) -> impl FnOnce() + use<> {
+        let core = self.core.clone();
+        move || {
+            tracing::debug!(target: "ndcompat::queue", qp = core.number, "Flush");
+            core.fail();
+        }
+    }
+
     /// The adapter that the queue pair belongs to.
     pub fn adapter(&self) -> &Arc<Adapter> {
         &self.core.adapter
+    }
+}
+
+impl fmt::Debug for QueuePair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueuePair").field("number", &self.core.number).finish_non_exhaustive()
     }
 }
 

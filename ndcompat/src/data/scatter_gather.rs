@@ -22,7 +22,7 @@ const MAX_INLINE: usize = 1024;
 /// assert_eq!(unsafe { list.pieces() }?.len(), 2);
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct SgeList {
     pieces: *const Sge,
     count: u32,

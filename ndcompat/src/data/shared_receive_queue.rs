@@ -8,6 +8,7 @@ use crate::status::{Result, Status};
 use crate::sync::mutex::lock;
 use crate::types::Sge;
 use crate::verbs::{self, AsyncEvent, bindings::*, errno, ops};
+use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use win32::io::{CancelScope, Canceller, File, Outstanding, Overlapped, Request};
@@ -76,6 +77,12 @@ impl SharedReceiveQueueConfig {
 pub struct SharedReceiveQueue {
     pub(crate) shared: Arc<Shared>,
     affinity: (u16, u64),
+}
+
+impl fmt::Debug for SharedReceiveQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedReceiveQueue").field("affinity", &self.affinity).finish_non_exhaustive()
+    }
 }
 
 /// The queue as its queue pairs and completion queues share it.

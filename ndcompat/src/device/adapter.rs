@@ -15,6 +15,7 @@ use crate::sync::mutex::lock;
 use crate::types::AdapterInfo;
 use crate::verbs::{self, Context, LocalAddress, ProtectionDomain, SockAddr};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use win32::io::{Canceller, File, Registration, SKIP_PORT_ON_SUCCESS, SKIP_SET_EVENT};
 
@@ -178,6 +179,12 @@ impl Adapter {
     }
 }
 
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapter").field("device", &self.device_name()).finish_non_exhaustive()
+    }
+}
+
 /// The state of a file on one adapter.
 pub(crate) struct AdapterFile {
     file: Arc<File>,
@@ -213,7 +220,7 @@ impl AdapterFile {
         self.adapter.add_removable(Arc::downgrade(object) as Weak<dyn Removable>);
     }
 
-    /// The clock of the file's queue pairs. The first call makes it.
+    /// The clock of the queue pairs and sessions of the file. The first call makes it.
     pub(crate) fn clock(&self) -> Result<&Clock> {
         if self.clock.get().is_none() {
             // If another thread was first, its clock is kept.

@@ -276,7 +276,7 @@ impl Limits {
 }
 
 /// How many completion entries there are beyond twice the depth.
-const HEADROOM: u32 = 64;
+pub(crate) const HEADROOM: u32 = 64;
 
 /// Whether the device is a soft-iWARP one.
 pub(crate) fn is_siw(context: &Context) -> bool {

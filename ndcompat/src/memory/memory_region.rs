@@ -9,6 +9,7 @@ use crate::sync::worker;
 use crate::types::RegionFlags;
 use crate::verbs::{self, bindings::*};
 use std::ffi::c_void;
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -40,6 +41,15 @@ pub struct MemoryRegion {
     state: Mutex<State>,
     local_token: AtomicU32,
     remote_token: AtomicU32,
+}
+
+impl fmt::Debug for MemoryRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRegion")
+            .field("local_token", &self.local_token())
+            .field("remote_token", &self.remote_token())
+            .finish_non_exhaustive()
+    }
 }
 
 /// From this size on, in bytes, a worker registers the memory, as pinning takes milliseconds.

@@ -16,6 +16,7 @@ use crate::sync::mutex::lock;
 use crate::types::{RequestFlags, RequestType};
 use crate::verbs::{self, WindowType, bindings::*};
 use std::cell::Cell;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -65,6 +66,12 @@ struct State {
     bound: Option<Bound>,
     /// The token of the last binding, in network order.
     token: u32,
+}
+
+impl fmt::Debug for MemoryWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryWindow").field("adapter", &self.adapter).finish_non_exhaustive()
+    }
 }
 
 /// A bound window.

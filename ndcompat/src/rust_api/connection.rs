@@ -11,9 +11,13 @@ use crate::rust_api::session::Session;
 use crate::status::{Result, Status};
 use crate::verbs::SockAddr;
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
+
+/// How many peers are queued by default.
+const BACKLOG: u32 = 128;
 
 /// A connection: a queue pair that is connected to a peer's. Dropping it disconnects.
 ///
@@ -115,15 +119,35 @@ impl Session {
         Ok(connector)
     }
 
-    /// Listens at an address of the session's adapter. With port 0, a free port is chosen.
+    /// Listens at an address of the session's adapter. With port 0, a free port is chosen. Up to 128 peers are queued until
+    /// [`Acceptor::request`] takes them; the device refuses others.
     ///
     /// # Errors
     /// `ND_INVALID_ADDRESS` if it is not the adapter's; `ND_SHARING_VIOLATION` if it is taken; `ND_DEVICE_REMOVED` once the
     /// device is gone; `ND_INSUFFICIENT_RESOURCES`.
     pub fn listen(&self, at: SocketAddr) -> Result<Acceptor> {
+        self.listen_with(at, BACKLOG)
+    }
+
+    /// As [`listen`](Self::listen), with a queue of up to `backlog` peers. 0 is for no limit: then peers decide how much memory the queue
+    /// takes.
+    ///
+    /// ```
+    #[doc = include_str!("device.txt")]
+    /// use ndcompat::{Provider, Session};
+    ///
+    /// let session = Session::new(&Provider::open_any()?)?;
+    /// let acceptor = session.listen_with(Provider::addresses()?[0], 16)?;
+    /// # drop(acceptor);
+    /// # Ok::<(), ndcompat::Status>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`listen`](Self::listen).
+    pub fn listen_with(&self, at: SocketAddr, backlog: u32) -> Result<Acceptor> {
         let listener = self.adapter().create_listener(self.file())?;
         listener.bind(SockAddr::from(at))?;
-        listener.listen(0)?;
+        listener.listen(backlog)?;
         Ok(Acceptor { session: self.clone(), listener })
     }
 }
@@ -145,6 +169,8 @@ impl Session {
 /// assert_eq!(error.status, Status::CONNECTION_REFUSED);
 /// // Nobody listens, so there is no private data.
 /// assert!(error.private_data.is_empty());
+/// // The event beneath.
+/// assert!(std::error::Error::source(&error).is_some());
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,13 +206,24 @@ impl From<ConnectError> for Status {
     }
 }
 
+/// The status. What is beneath it is the [`source`](std::error::Error::source).
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.status.fmt(f)
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> io::Error {
+        io::Error::new(error.status.io_kind(), error)
+    }
+}
 
 /// Listens for connection requests. Dropping it rejects those that are queued.
 ///
@@ -361,10 +398,12 @@ impl Connection {
         self.connector.local_address().map(SocketAddr::from)
     }
 
-    /// Completes when the peer has ended the connection. Receives end then with `ND_CANCELED`, whether or not this is waited for.
+    /// Completes when the peer has ended the connection, or at once if it has done so already. Receives end then with `ND_CANCELED`,
+    /// whether or not this is waited for.
     ///
     /// # Errors
-    /// `ND_CONNECTION_INVALID` or `ND_CONNECTION_ABORTED` if it has ended already.
+    /// None: a connection that there is was established. The operation fails with `STATUS_CONNECTION_DISCONNECTED` if this side ends
+    /// the connection.
     pub fn disconnected(&self) -> Result<Operation> {
         self.connector.begin_notify_disconnect()
     }

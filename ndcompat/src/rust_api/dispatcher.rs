@@ -3,6 +3,7 @@
 use crate::data::completion_queue::CompletionQueue;
 use crate::data::queue_pair::QueuePair;
 use crate::device::adapter::Adapter;
+use crate::device::clock::Ticked;
 use crate::rust_api::memory::AnyMemory;
 use crate::rust_api::request_table::{Done, Queue, Request, RequestTable};
 use crate::rust_api::waiting::{is_wanted, wake_all};
@@ -55,6 +56,10 @@ impl Wake for NotifyWaker {
         if let Some(dispatcher) = self.0.upgrade() {
             dispatcher.taking.lock().registered.set(false);
             dispatcher.take_results();
+            let asked = dispatcher.requests.lock().ask_for_call();
+            if asked {
+                dispatcher.be_called();
+            }
         }
     }
 }
@@ -65,13 +70,15 @@ impl Dispatcher {
         file: Arc<File>,
         queue: Arc<CompletionQueue>,
     ) -> Arc<Dispatcher> {
+        let requests = Mutex::new(RequestTable::new(queue.room()));
         Arc::new_cyclic(|dispatcher| Dispatcher {
             adapter,
             file,
             queue,
-            requests: Mutex::default(),
+            requests,
             taking: ReentrantMutex::default(),
-            notify: NonNull::from(Box::leak(Box::default())),
+            // Who waits on a port is woken by a waker, and has no use for the packet of `Notify`.
+            notify: NonNull::from(Box::leak(Box::new(Overlapped::without_packet()))),
             notify_waker: Arc::new(NotifyWaker(dispatcher.clone())).into(),
         })
     }
@@ -105,19 +112,45 @@ impl Dispatcher {
     /// the key of the request.
     ///
     /// # Errors
-    /// The status of `post`, or of a completion queue that has failed, with the memory.
+    /// With the memory: the status of `post`, or of a completion queue that has failed; `ND_NO_MORE_ENTRIES` if that has no room for
+    /// the result.
     pub(crate) fn post(
         &self,
         kind: RequestType,
-        memory: (AnyMemory, usize),
+        (memory, length): (AnyMemory, usize),
         queue: Queue,
-        post: impl FnOnce(u64) -> Result<()>,
+        mut post: impl FnMut(u64) -> Result<()>,
     ) -> std::result::Result<usize, (AnyMemory, Status)> {
-        let key = self.requests.lock().insert(kind, memory, queue)?;
-        post(key as u64).map(|()| key).map_err(|status| {
+        let mut inserted = self.requests.lock().insert(kind, (memory, length), queue);
+        if let Err((memory, queue, Status::NO_MORE_ENTRIES)) = inserted {
+            self.make_room();
+            inserted = self.requests.lock().insert(kind, (memory, length), queue);
+        }
+        let key = inserted.map_err(|(memory, _, status)| (memory, status))?;
+        let mut posted = post(key as u64);
+        if posted == Err(Status::NO_MORE_ENTRIES) {
+            // A request counts until its result is taken, and perhaps nobody waits for those of this queue.
+            self.take_results();
+            posted = post(key as u64);
+        }
+        posted.map(|()| key).map_err(|status| {
             let request = self.requests.lock().remove(key);
             (request.memory, status)
         })
+    }
+
+    /// Takes results, and if the completion queue has no room even so, makes it larger if the device can.
+    #[cold]
+    fn make_room(&self) {
+        self.take_results();
+        let (is_full, room) = {
+            let requests = self.requests.lock();
+            (requests.is_full(), requests.room())
+        };
+        if is_full {
+            let room = self.queue.enlarge(room);
+            self.requests.lock().set_room(room);
+        }
     }
 
     /// Takes the results that have arrived, without sleeping, and wakes the tasks that wait for them. Calls `Notify` if any
@@ -249,9 +282,40 @@ impl Dispatcher {
     }
 
     /// The future of a request was dropped: its memory is freed when it has completed.
-    pub(crate) fn forget(&self, key: usize) {
-        let dropped = self.requests.lock().forget(key);
+    pub(crate) fn forget(self: &Arc<Self>, key: usize) {
+        let mut requests = self.requests.lock();
+        let dropped = requests.forget(key);
+        let asked = requests.ask_for_call();
+        drop(requests);
         drop(dropped);
+        if asked {
+            self.be_called();
+        }
+    }
+
+    /// Sees to it that the results of requests whose futures were dropped are taken soon, though nobody may wait for the session. A
+    /// `Notify` for each would cost programs that poll dearly: so there is one at a tick of the clock at most.
+    #[cold]
+    fn be_called(self: &Arc<Self>) {
+        match self.queue.adapter_file().clock() {
+            Ok(clock) => clock.add(Arc::downgrade(self) as _),
+            Err(_) => {
+                self.requests.lock().called();
+                self.expect_results();
+            }
+        }
+    }
+}
+
+impl Ticked for Dispatcher {
+    fn tick(self: Arc<Self>) -> bool {
+        // Before looking: for what is dropped from now on, it is called again.
+        self.requests.lock().called();
+        self.take_results();
+        if self.requests.lock().has_dropped() {
+            self.expect_results();
+        }
+        false
     }
 }
 

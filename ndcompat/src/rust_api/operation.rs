@@ -68,7 +68,8 @@ impl Operation {
         file: &Arc<File>,
         call: impl FnOnce(*mut Overlapped) -> Result<T>,
     ) -> Result<Operation> {
-        let ov = NonNull::from(Box::leak(Box::<Overlapped>::default()));
+        // Who waits on a port is woken by a waker. Nobody would take the packet if the operation is waited for otherwise.
+        let ov = NonNull::from(Box::leak(Box::new(Overlapped::without_packet())));
         match call(ov.as_ptr()) {
             Ok(_) => Ok(Operation { file: file.clone(), ov, awaited: false, cancels: false }),
             Err(status) => {

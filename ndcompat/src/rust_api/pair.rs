@@ -179,7 +179,10 @@ impl Pair {
     /// Receives the peer's next message. Allowed, and advisable, before the queue pair is connected: on some devices a
     /// message without a receive ends the connection.
     ///
-    /// Fails with `ND_NO_MORE_ENTRIES` if the receive queue is full; `ND_INVALID_DEVICE_REQUEST` if receives come from a
+    /// Dropping the future does not take the receive back: the next message goes there, and is lost. [`Transfer`] shows how to wait for a
+    /// limited time.
+    ///
+    /// Fails with `ND_NO_MORE_ENTRIES` if the receive queue, or the session's completion queue, is full; `ND_INVALID_DEVICE_REQUEST` if receives come from a
     /// shared queue; `ND_BUFFER_OVERFLOW` for 4 GiB or more; `ND_DATA_OVERRUN` if the message was longer; `ND_CANCELED`
     /// when the connection ends.
     pub fn receive<P: IntoPart>(&self, into: P) -> Transfer<P::Memory> {
@@ -270,7 +273,7 @@ impl Pair {
         &self,
         kind: RequestType,
         part: P,
-        post: impl FnOnce(&QueuePair, u64, Sge) -> Result<()>,
+        post: impl Fn(&QueuePair, u64, Sge) -> Result<()>,
     ) -> Transfer<P::Memory> {
         let queue = Queue::Pair(self.pair.clone());
         Transfer::begin(&self.dispatcher, kind, part.into_part(), queue, |context, sge| {

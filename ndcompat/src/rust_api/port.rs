@@ -85,17 +85,24 @@ impl Port {
         let waker = Waker::from(packet.clone());
         let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
         loop {
-            while packet.woken.swap(false, Ordering::AcqRel) {
-                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                    return Some(output);
-                }
+            if packet.woken.swap(false, Ordering::AcqRel)
+                && let Poll::Ready(output) = future.as_mut().poll(&mut context)
+            {
+                return Some(output);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            // Packets need no handling: the completion of a request has woken the future that waits for it.
-            self.port.next(left);
+            // Packets need no handling: they only wake this thread.
+            if packet.woken.load(Ordering::Acquire) {
+                // Woken while it was polled, perhaps by the future itself, time and again: the sessions must not wait for that to end.
+                // Taking the packet serves nothing.
+                self.port.next(Some(Duration::ZERO));
+                self.port.serve();
+            } else {
+                self.port.next(left);
+            }
         }
     }
 }

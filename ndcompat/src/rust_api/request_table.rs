@@ -25,6 +25,7 @@ use win32::io::WeakList;
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Done {
     /// How many bytes were received, sent, written or read.
     pub bytes: usize,
@@ -34,13 +35,20 @@ pub struct Done {
 }
 
 /// The outstanding requests of a session. The index of a request is its context in the completion queue.
-#[derive(Default)]
 pub(super) struct RequestTable {
     requests: Slab<Request>,
     /// The queue pairs of the session.
     pairs: WeakList<QueuePair>,
     /// How many requests have a waker registered.
     waiting: usize,
+    /// How many requests are outstanding though their futures were dropped.
+    dropped: usize,
+    /// The session will be called because of these.
+    is_to_be_called: bool,
+    /// How many requests are outstanding, these included: each has a result to come.
+    unreaped: usize,
+    /// How many results the completion queue has room for.
+    room: usize,
     /// The status of the completion queue, once it has failed.
     failed: Option<Status>,
 }
@@ -74,26 +82,62 @@ pub(crate) enum Queue {
 }
 
 impl RequestTable {
+    /// For a completion queue with room for so many results.
+    pub(super) fn new(room: usize) -> RequestTable {
+        RequestTable {
+            requests: Slab::new(),
+            pairs: WeakList::default(),
+            waiting: 0,
+            dropped: 0,
+            is_to_be_called: false,
+            unreaped: 0,
+            room,
+            failed: None,
+        }
+    }
+
     /// Adds a request that is about to be posted, and returns its key.
     ///
     /// # Errors
-    /// The status of the completion queue if that has failed, with the memory.
+    /// With what was passed: the status of the completion queue if that has failed; `ND_NO_MORE_ENTRIES` if it has no room for the
+    /// result. A queue that overran would fail, by what peers send.
     pub(super) fn insert(
         &mut self,
         kind: RequestType,
         (memory, length): (AnyMemory, usize),
         queue: Queue,
-    ) -> std::result::Result<usize, (AnyMemory, Status)> {
+    ) -> std::result::Result<usize, (AnyMemory, Queue, Status)> {
         if let Some(status) = self.failed {
-            return Err((memory, status));
+            return Err((memory, queue, status));
         }
+        if self.is_full() {
+            return Err((memory, queue, Status::NO_MORE_ENTRIES));
+        }
+        self.unreaped += 1;
         let state = State::Outstanding(None);
         Ok(self.requests.insert(Request { kind, state, length, queue, memory }))
     }
 
     /// Removes a request that could not be posted.
     pub(super) fn remove(&mut self, key: usize) -> Request {
-        self.requests.remove(key)
+        let request = self.requests.remove(key);
+        // If the completion queue has failed meanwhile, nothing is outstanding.
+        self.unreaped -= usize::from(matches!(request.state, State::Outstanding(_)));
+        request
+    }
+
+    /// Whether the completion queue has no room for the result of another request.
+    pub(super) fn is_full(&self) -> bool {
+        self.unreaped >= self.room
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// The completion queue has got room for so many results.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = self.room.max(room);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -108,6 +152,21 @@ impl RequestTable {
     /// Whether any request has a waker registered.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting > 0
+    }
+
+    /// Whether any request is outstanding whose future was dropped.
+    pub(super) fn has_dropped(&self) -> bool {
+        self.dropped > 0
+    }
+
+    /// Whether the caller is to have the session called because of such requests. Others do not ask until it [was](Self::called).
+    pub(super) fn ask_for_call(&mut self) -> bool {
+        self.has_dropped() && !std::mem::replace(&mut self.is_to_be_called, true)
+    }
+
+    /// The session was called, or cannot be.
+    pub(super) fn called(&mut self) {
+        self.is_to_be_called = false;
     }
 
     pub(super) fn is_done(&self, key: usize) -> bool {
@@ -133,12 +192,16 @@ impl RequestTable {
         };
         let done = result.status.ok().map(|()| Done { bytes, queue_pair: result.queue_pair_context });
         match std::mem::replace(&mut request.state, State::Done(done)) {
-            State::Outstanding(Some(waker)) => {
-                self.waiting -= 1;
-                woken.push(waker);
+            State::Outstanding(waker) => {
+                self.unreaped -= 1;
+                self.waiting -= usize::from(waker.is_some());
+                woken.extend(waker);
             }
-            State::Outstanding(None) => {}
-            State::Dropped => dropped.push(self.requests.remove(key)),
+            State::Dropped => {
+                self.unreaped -= 1;
+                self.dropped -= 1;
+                dropped.push(self.requests.remove(key));
+            }
             // Not the request's result, of which there is one.
             done @ State::Done(_) => request.state = done,
         }
@@ -170,6 +233,7 @@ impl RequestTable {
             State::Done(_) => (Some(self.requests.remove(key)), None),
             State::Outstanding(waker) => {
                 self.waiting -= usize::from(waker.is_some());
+                self.dropped += 1;
                 (None, waker)
             }
             State::Dropped => (None, None),
@@ -206,7 +270,7 @@ impl RequestTable {
                 State::Done(_) => {}
             }
         }
-        self.waiting = 0;
+        (self.waiting, self.dropped, self.unreaped) = (0, 0, 0);
         (woken, forgotten.into_iter().map(|key| self.requests.remove(key)).collect())
     }
 }

@@ -76,8 +76,9 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// The depth of the session's completion queue. All requests that may be outstanding at once, receives included, should
-    /// fit. The default is 256.
+    /// The depth of the session's completion queue: how many requests may be outstanding at once, receives included. The default is 256.
+    /// If there are more, the queue is enlarged, where the device can
+    /// ([`CQ_RESIZE`](crate::types::AdapterFlags::CQ_RESIZE)); otherwise those beyond what it holds fail with `ND_NO_MORE_ENTRIES`.
     pub fn depth(self, results: u32) -> SessionBuilder {
         SessionBuilder { depth: results, ..self }
     }
@@ -161,6 +162,9 @@ impl Session {
     }
 
     /// As [`wait`](Self::wait), but for no longer than `limit`: then `None`, and the future is dropped.
+    ///
+    /// A receive that is dropped takes the peer's next message all the same. So for a [`Transfer`](crate::Transfer), pass `&mut transfer`,
+    /// or use [`Transfer::wait_for`](crate::Transfer::wait_for), which gives it back.
     pub fn wait_for<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
         waiting::wait(self.dispatcher.file(), Some(limit), future)
     }

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 /// A Send, Receive, Read or Write. It owns its memory, and returns it with the result.
 ///
-/// It is a future; [`wait`](Self::wait) blocks instead. Dropping it does not cancel the request: its memory is freed when
-/// it has completed.
+/// It is a future; [`wait`](Self::wait) blocks instead. Dropping it does not cancel the request: its memory is freed soon after it has
+/// completed. A receive that is dropped still takes the peer's next message, which is lost then: a program that waits for a limited
+/// time, or for one of several things, keeps the transfer, and passes `&mut` to what would drop it.
 ///
 /// If the request could not be posted, the result is the error, and the memory is returned as well.
 ///
@@ -36,6 +37,33 @@ use std::time::Duration;
 ///     sending.await.1?;
 ///     Ok::<(), ndcompat::Status>(())
 /// })?;
+/// # Ok::<(), ndcompat::Status>(())
+/// ```
+///
+/// The right form in a `select!`, and with a limit:
+///
+/// ```
+#[doc = include_str!("connected.txt")]
+/// use ndcompat::{Provider, Session};
+/// use std::time::Duration;
+///
+/// let session = Session::new(&Provider::open_any()?)?;
+/// let (client, server, mut receiving) = connected(&session, |pair| Ok(pair.receive(session.buffer(64)?)))?;
+/// let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// runtime.block_on(async {
+///     tokio::select! {
+///         biased;
+///         _ = &mut receiving => unreachable!("nobody has sent anything"),
+///         () = std::future::ready(()) => {} // here usually a timer
+///     }
+/// });
+/// // By the session, and by the transfer, which gives itself back.
+/// assert!(session.wait_for(Duration::from_millis(1), &mut receiving).is_none());
+/// let receiving = receiving.wait_for(Duration::from_millis(1)).unwrap_err();
+/// // The receive is still there for the peer's first message.
+/// let sending = client.send(session.buffer(5)?);
+/// assert_eq!(receiving.wait().1?.bytes, 5);
+/// sending.wait().1?;
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
 #[must_use = "the request has only begun; its memory comes back with its result"]
@@ -58,7 +86,7 @@ impl<M: Memory> Transfer<M> {
         kind: RequestType,
         part: Part<M>,
         queue: Queue,
-        post: impl FnOnce(u64, Sge) -> Result<()>,
+        mut post: impl FnMut(u64, Sge) -> Result<()>,
     ) -> Transfer<M> {
         let (length, memory) = (part.range.len(), part.memory.into_any());
         let posted = match memory.sge(part.range) {

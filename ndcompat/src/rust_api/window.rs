@@ -107,7 +107,7 @@ impl Pair {
             // SAFETY: there are no references to shared memory, which peers may access at any time. It stays registered while the
             // window is bound: the region counts it.
             unsafe { self.pair.bind(context, memory.region(), object, addresses, flags) }?;
-            *bound = Some((memory, range));
+            *bound = Some((memory.clone(), range.clone()));
             Ok(())
         })
     }

@@ -31,6 +31,12 @@ pub union RawSockAddr {
     v6: sockaddr_in6,
 }
 
+impl fmt::Debug for RawSockAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawSockAddr").finish_non_exhaustive()
+    }
+}
+
 impl RawSockAddr {
     /// As the pointer that socket calls take.
     pub fn as_ptr(&self) -> *const sockaddr {

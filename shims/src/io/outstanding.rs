@@ -10,7 +10,7 @@ use std::time::Duration;
 ///
 /// A released object cancels its requests. Another thread may be completing one of them at that moment, and uses its `OVERLAPPED`
 /// until it is done.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Outstanding(AtomicUsize);
 
 /// One outstanding request; dropped when it has completed.
@@ -59,6 +59,7 @@ impl Outstanding {
 }
 
 /// What a thread does; dropped when it is done.
+#[derive(Debug)]
 pub struct Held<'a>(&'a Outstanding);
 
 impl Drop for Held<'_> {

@@ -24,4 +24,11 @@ pub struct Overlapped {
     pub event: RawHandle,
 }
 
+impl Overlapped {
+    /// One whose request has no completion packet on a port, as the low-order bit of `hEvent` says, and sets no event.
+    pub fn without_packet() -> Overlapped {
+        Overlapped { event: RawHandle(1), ..Overlapped::default() }
+    }
+}
+
 const _: () = assert!(size_of::<Overlapped>() == 32 && align_of::<Overlapped>() == 8);

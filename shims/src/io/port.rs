@@ -44,6 +44,11 @@ impl Port {
         self.queue.next(deadline).ok().map(|packet| packet.key)
     }
 
+    /// Serves the files of the port; never blocks.
+    pub fn serve(&self) {
+        self.queue.poller.poll();
+    }
+
     pub(crate) fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }

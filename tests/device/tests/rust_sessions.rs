@@ -25,6 +25,10 @@ fn session() -> Session {
     Session::new(&support::adapter()).unwrap()
 }
 
+fn own() -> std::net::SocketAddr {
+    support::address().into()
+}
+
 /// Two ends of a connection. `first` posts on the second before it is connected.
 fn connected(session: &Session, first: impl FnOnce(&Pair)) -> (Connection, Connection) {
     let own = support::address().into();

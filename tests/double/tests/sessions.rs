@@ -4,17 +4,21 @@
 mod shared;
 
 use double::{
-    CmEvent, Side, complete_with, fail, heap, hold, pending, raise_async, raise_event, remove_device, turn,
+    CmEvent, Side, call_that_failed, complete_with, fail, fail_call, heap, hold, pending, raise_async,
+    raise_event, remove_device, turn,
 };
-use ndcompat::types::{RegionFlags, RequestFlags};
+use ndcompat::types::{Completion, RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::{IBV_EVENT_CQ_ERR, RDMA_CM_EVENT_REJECTED};
-use ndcompat::{Connection, Memory, Offer, Pair, Provider, RemoteMemory, Session, Status};
-use std::future::Future;
+use ndcompat::{
+    Connection, Memory, Offer, Pair, Port, Provider, QueuePairConfig, RemoteMemory, Session, Status,
+};
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The allocator always maps blocks of this size separately.
 const LENGTH: usize = 40 << 20;
@@ -46,6 +50,39 @@ fn connected(session: &Session, first: impl FnOnce(&Pair)) -> (Connection, Conne
         let accepted = session.wait(request.accept(pair, offer)).unwrap();
         (connecting.join().unwrap(), accepted)
     })
+}
+
+/// Two ends of a connection, of a session each. The second has room for so many receives; `first` posts there before it is connected.
+fn connect_to(
+    client: &Session,
+    server: &Session,
+    receives: u32,
+    first: impl FnOnce(&Pair),
+) -> (Connection, Connection) {
+    let acceptor = server.listen(own()).unwrap();
+    let address = acceptor.local_address().unwrap();
+    std::thread::scope(|threads| {
+        let connecting = threads.spawn(|| {
+            let pair = client.queue_pair().build().unwrap();
+            client.wait(client.connect(pair, address, Offer::default())).unwrap()
+        });
+        let pair = server.queue_pair().receives(receives).build().unwrap();
+        first(&pair);
+        let request = server.wait_for(SOON, acceptor.request()).unwrap().unwrap();
+        let accepted = server.wait(request.accept(pair, Offer::default())).unwrap();
+        (connecting.join().unwrap(), accepted)
+    })
+}
+
+fn own() -> SocketAddr {
+    Provider::addresses().unwrap()[0]
+}
+
+/// What the session's `Debug` tells, which takes no results.
+fn outstanding(session: &Session) -> usize {
+    let text = format!("{session:?}");
+    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    digits.expect("a number").parse().unwrap()
 }
 
 /// The number of wake-ups of a task.
@@ -103,6 +140,212 @@ fn a_dropped_request_keeps_its_memory_until_it_has_completed() {
     client.send(session.buffer(1).unwrap()).wait().1.unwrap();
     session.poll();
     assert!(!is_kept(LENGTH, before), "it has completed");
+}
+
+/// A program that only sends, and drops the futures.
+#[test]
+fn dropped_requests_are_taken_though_nobody_waits_or_polls() {
+    let _turn = turn();
+    let (client, server) = (session(), session());
+    const MESSAGES: usize = 40;
+    let mut receiving = Vec::new();
+    let buffers: Vec<_> = (0..MESSAGES).map(|_| server.buffer(8).unwrap()).collect();
+    let (active, passive) = connect_to(&client, &server, MESSAGES as u32, |pair| {
+        receiving.extend(buffers.into_iter().map(|buffer| pair.receive(buffer)));
+    });
+    // More than the queue pair has room for.
+    for _ in 0..MESSAGES {
+        drop(active.send(client.buffer(8).unwrap()));
+    }
+    for receiving in receiving {
+        let Ok((_, received)) = receiving.wait_for(SOON) else { panic!("a send was refused") };
+        received.unwrap();
+    }
+    nothing_is_left(&client);
+    // And those of a queue pair that is dropped, in either order.
+    for pair_first in [true, false] {
+        let pair = client.queue_pair().build().unwrap();
+        let receiving: Vec<_> = (0..4).map(|_| pair.receive(client.buffer(8).unwrap())).collect();
+        if pair_first {
+            drop(pair);
+            drop(receiving);
+        } else {
+            drop(receiving);
+            // The session is called meanwhile, and finds nothing.
+            std::thread::sleep(Duration::from_millis(1500));
+            assert_eq!(outstanding(&client), 4);
+            pair.flush();
+        }
+        nothing_is_left(&client);
+    }
+    drop(passive);
+}
+
+fn nothing_is_left(session: &Session) {
+    let begin = Instant::now();
+    while outstanding(session) > 0 {
+        assert!(begin.elapsed() < SOON, "{} are left", outstanding(session));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that polls, and drops what it writes, arms the completion queue now and then only.
+#[test]
+fn dropped_requests_cost_no_notification_each() {
+    let _turn = turn();
+    const WRITES: usize = 2000;
+    let session = session();
+    let target = session.shared_memory(8, RegionFlags::ALLOW_REMOTE_WRITE).unwrap();
+    let source = session.shared_memory(8, RegionFlags::empty()).unwrap();
+    let (client, _server) = connected(&session, |_| ());
+    // Counts the calls; none fails.
+    fail_call("req_notify_cq", usize::MAX - 1);
+    for _ in 0..WRITES {
+        drop(client.write(source.clone(), target.remote(0)));
+        session.poll();
+    }
+    let (_, calls) = call_that_failed();
+    let armed = calls.get("req_notify_cq").copied().unwrap_or_default();
+    assert!(armed < WRITES / 4, "{armed} times for {WRITES} writes");
+    nothing_is_left(&session);
+}
+
+/// Peers fill all receives while nobody takes results: more than the completion queue has room for as it was made.
+#[test]
+fn peers_do_not_make_a_session_fail() {
+    let _turn = turn();
+    const RECEIVES: usize = 100;
+    for resizes in [true, false] {
+        if !resizes {
+            // As the adapter is opened.
+            fail("ibv_resize_cq", libc::EOPNOTSUPP);
+        }
+        let server = Session::builder(&Provider::open_any().unwrap()).depth(4).build().unwrap();
+        let client = session();
+        let mut receiving = Vec::new();
+        let buffers: Vec<_> = (0..RECEIVES).map(|_| server.buffer(8).unwrap()).collect();
+        let (active, passive) = connect_to(&client, &server, RECEIVES as u32, |pair| {
+            receiving.extend(buffers.into_iter().map(|buffer| pair.receive(buffer)));
+        });
+        // A receive that is refused is done.
+        let (done, mut posted): (Vec<_>, Vec<_>) =
+            receiving.into_iter().partition(|receiving| receiving.is_done());
+        for refused in done {
+            let (buffer, result) = refused.wait();
+            assert_eq!((buffer.len(), result), (8, Err(Status::NO_MORE_ENTRIES)));
+        }
+        assert!(if resizes { posted.len() == RECEIVES } else { (4..RECEIVES).contains(&posted.len()) });
+        for _ in 0..posted.len() {
+            active.send(client.buffer(8).unwrap()).wait().1.unwrap();
+        }
+        // With results taken there is room again.
+        for _ in 0..2 {
+            for receiving in posted.drain(..) {
+                receiving.wait().1.unwrap();
+            }
+            posted.push(passive.receive(server.buffer(8).unwrap()));
+            active.send(client.buffer(8).unwrap()).wait().1.unwrap();
+        }
+        server.queue_pair().build().unwrap();
+    }
+}
+
+/// The future of a timer that wakes its task each time it is asked, as those of some executors do.
+fn restless() -> impl Future<Output = ()> {
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+#[test]
+fn a_port_keeps_its_limit_though_the_future_wakes_itself() {
+    let _turn = turn();
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut port = Port::new().unwrap();
+        let session = session();
+        port.add(&session).unwrap();
+        let limit = Duration::from_millis(10);
+        done.send(port.wait_for(limit, restless()).is_none()).unwrap();
+        // The session is served meanwhile: a peer comes.
+        let acceptor = session.listen(own()).unwrap();
+        let address = acceptor.local_address().unwrap();
+        let pair = session.queue_pair().build().unwrap();
+        let mut connecting = Box::pin(session.connect(pair, address, Offer::default()));
+        let mut request = Box::pin(acceptor.request());
+        let peer = port.wait(poll_fn(|context| {
+            context.waker().wake_by_ref();
+            assert!(connecting.as_mut().poll(context).is_pending());
+            request.as_mut().poll(context)
+        }));
+        done.send(peer.is_ok()).unwrap();
+    });
+    for _ in 0..2 {
+        assert_eq!(ended.recv_timeout(SOON), Ok(true));
+    }
+}
+
+/// Its completions leave no packets that nobody takes.
+#[test]
+fn a_session_of_a_port_may_be_waited_for_otherwise() {
+    let _turn = turn();
+    let grown = [false, true].map(|bound| {
+        let session = session();
+        let port = Port::new().unwrap();
+        if bound {
+            port.add(&session).unwrap();
+        }
+        let buffer = session.buffer(8).unwrap();
+        let mut receiving = None;
+        let (client, server) = connected(&session, |pair| receiving = Some(pair.receive(buffer)));
+        let (mut receiving, mut message) = (receiving, Some(session.buffer(8).unwrap()));
+        let waker = Waker::from(Arc::new(Count::default()));
+        let mut exchange = |times| {
+            for _ in 0..times {
+                // With a notification.
+                let mut next = receiving.take().unwrap();
+                assert!(Pin::new(&mut next).poll(&mut Context::from_waker(&waker)).is_pending());
+                let (back, sent) = client.send(message.take().unwrap()).wait();
+                sent.unwrap();
+                message = Some(back);
+                let (buffer, received) = next.wait();
+                received.unwrap();
+                receiving = Some(server.receive(buffer));
+                // Other operations.
+                assert!(session.wait_for(Duration::ZERO, server.disconnected().unwrap()).is_none());
+            }
+        };
+        exchange(100);
+        let before = heap();
+        exchange(10_000);
+        heap() - before
+    });
+    assert!(grown[1] < grown[0] + 100_000, "{grown:?} bytes more");
+}
+
+/// A completion thread may release a queue pair as soon as it has taken the last result.
+#[test]
+fn a_flush_goes_on_though_the_queue_pair_is_released() {
+    let _turn = turn();
+    let session = session();
+    let queue = session.adapter().create_completion_queue(session.file(), 16, (0, 0)).unwrap();
+    let pair = session.adapter().create_queue_pair(QueuePairConfig::new(&queue)).unwrap();
+    // SAFETY: the list is empty.
+    unsafe { pair.receive(7, &[]) }.unwrap();
+    let flush = pair.flushing();
+    drop(pair);
+    flush();
+    let mut results = [Completion::default(); 2];
+    assert_eq!(queue.results(&mut results), 1);
+    assert_eq!((results[0].status, results[0].request_context), (Status::CANCELED, 7));
+}
+
+#[test]
+fn statuses_go_through_errors_of_the_standard_library() {
+    let error = std::io::Error::from(Status::IO_TIMEOUT);
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert_eq!(Status::from(error), Status::IO_TIMEOUT);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// let pair = session.adapter().create_queue_pair(config)?;
 /// # Ok::<(), ndcompat::Status>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct QueuePairConfig {
     /// The completion queue of receives.
     pub receive_completion_queue: Arc<CompletionQueue>,

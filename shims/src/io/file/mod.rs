@@ -13,6 +13,7 @@ use super::sync::Lock;
 use super::unattended;
 use super::weak_list::WeakList;
 use crate::error::*;
+use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -294,6 +295,16 @@ impl File {
     pub fn cancel(&self, scope: CancelScope) -> usize {
         let cancellers = self.cancellers.lock().living();
         cancellers.iter().map(|canceller| canceller.cancel(scope)).sum()
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pending = self.interest.load(Ordering::Relaxed);
+        f.debug_struct("File")
+            .field("bound", &self.is_bound())
+            .field("interest", &pending)
+            .finish_non_exhaustive()
     }
 }
 

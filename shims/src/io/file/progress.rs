@@ -2,6 +2,7 @@
 
 use super::File;
 use crate::io::poller::Poller;
+use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -32,6 +33,12 @@ impl Progress {
     /// Completes requests and wakes their waiters. Never blocks.
     pub fn turn(&self) {
         self.poller.serve_all();
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("descriptor", &self.poller.fd()).finish_non_exhaustive()
     }
 }
 
