@@ -46,6 +46,23 @@ static void datagrams_with_their_senders()
     CHECK(closesocket(a) == 0 && closesocket(b) == 0 && CloseHandle(port));
 }
 
+static void a_datagram_that_nobody_serves_ends_a_receive()
+{
+    const SOCKET a = bound(SOCK_DGRAM), nobody = bound(SOCK_DGRAM);
+    const HANDLE port = port_of(a);
+    const sockaddr_in to = name_of(nobody);
+    CHECK(connect(a, raw(const_cast<sockaddr_in&>(to)), sizeof to) == 0 && closesocket(nobody) == 0);
+    char data[4];
+    Request request;
+    CHECK(receive(a, data, sizeof data, &request) == WSA_IO_PENDING);
+    CHECK(send(a, "x", 1, 0) == 1);
+    const Packet packet = next(port);
+    CHECK(!packet.succeeded && packet.overlapped == &request && packet.error == ERROR_PORT_UNREACHABLE);
+    DWORD bytes, flags;
+    CHECK(!WSAGetOverlappedResult(a, &request, &bytes, FALSE, &flags) && WSAGetLastError() == WSAECONNRESET);
+    CHECK(closesocket(a) == 0 && CloseHandle(port));
+}
+
 // Control data that Windows has in another form, or asks for by another name.
 static void control_data_are_those_of_windows()
 {
@@ -239,6 +256,7 @@ int main()
         a_message_is_sent_with_its_control_data,
         nothing_is_received_without_an_address_of_ones_own,
         datagrams_with_their_senders,
+        a_datagram_that_nobody_serves_ends_a_receive,
         messages_come_with_their_control_data,
         control_data_are_those_of_windows,
     });

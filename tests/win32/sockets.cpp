@@ -295,6 +295,7 @@ static void a_listener_starts_again_at_once_and_a_holder_is_respected()
     const SOCKET client = stream();
     reach(client, address);
     const SOCKET served = accept(first, nullptr, nullptr);
+    FAILS(listen(served, 1), WSAEISCONN);
     CHECK(shutdown(served, SD_SEND) == 0);
     char byte;
     CHECK(recv(client, &byte, 1, 0) == 0 && closesocket(client) == 0);

@@ -4,6 +4,8 @@ use crate::error::*;
 
 /// NTSTATUS: the message was longer than its buffers, which are full.
 pub(super) const STATUS_BUFFER_OVERFLOW: i32 = 0x8000_0005_u32 as i32;
+/// `STATUS_PORT_UNREACHABLE`: nobody serves the port that a datagram went to.
+pub(super) const STATUS_PORT_UNREACHABLE: i32 = 0xC000_023F_u32 as i32;
 
 /// The NTSTATUS of a request that ends with an errno.
 pub(super) fn status_of(errno: i32) -> i32 {

@@ -264,6 +264,8 @@ pub extern "C" fn ndw_listen(fd: c_int, backlog: c_int) -> c_int {
                 0
             }
             Err(libc::ENOTCONN) => fail(libc::EINVAL),
+            // For Linux a connected socket is in the wrong state, too.
+            Err(libc::EINVAL) if system::has_peer(fd) => fail(libc::EISCONN),
             Err(errno) => fail(errno),
         }
     })

@@ -3,7 +3,7 @@
 use super::Step;
 use crate::arguments::InOut;
 use crate::io::STATUS_SUCCESS;
-use crate::winsock::errors::STATUS_BUFFER_OVERFLOW;
+use crate::winsock::errors::{STATUS_BUFFER_OVERFLOW, STATUS_PORT_UNREACHABLE};
 use crate::winsock::table;
 use crate::winsock::wire::{self, Ancillary, Piece, Pieces, Received, WsaMsg};
 use libc::{c_int, sockaddr};
@@ -66,7 +66,10 @@ impl Receive {
                 Ok(received) => received,
                 Err(libc::EAGAIN) => return Step::Blocked,
                 Err(libc::ENOTCONN) if table::was_reset(fd) => return Step::failed(libc::ECONNRESET),
-                // Windows' error for an undelivered datagram.
+                // An undelivered datagram.
+                Err(libc::ECONNREFUSED) if !self.stream => {
+                    return Step::Done { status: STATUS_PORT_UNREACHABLE, bytes: 0, drained: false };
+                }
                 Err(libc::ECONNREFUSED) => return Step::failed(libc::ECONNRESET),
                 Err(errno) => {
                     table::note_reset_of_driver(fd, errno);
