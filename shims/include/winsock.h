@@ -2,3 +2,4 @@
 /* ndcompat's <winsock.h>. */
 #include "windows.h"
 #include "ndwin/winsock.h"
+#include "ndwin/socket_extensions.h"

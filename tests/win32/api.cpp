@@ -358,7 +358,8 @@ static void memory_that_can_be_used()
     char* const of_node = static_cast<char*>(VirtualAllocExNuma(GetCurrentProcess(), nullptr, 4096, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE, 0));
     CHECK(of_node != nullptr);
     of_node[0] = 1;
-    CHECK(VirtualFree(of_node, 0, MEM_RELEASE));
+    CHECK(FAILS_AS(VirtualFreeEx(nullptr, of_node, 0, MEM_RELEASE), FALSE, ERROR_INVALID_HANDLE));
+    CHECK(VirtualFreeEx(GetCurrentProcess(), of_node, 0, MEM_RELEASE));
     CHECK(FAILS_AS(VirtualAllocExNuma(nullptr, nullptr, 4096, MEM_COMMIT, PAGE_READWRITE, 0), nullptr, ERROR_INVALID_HANDLE));
     CHECK(FAILS_AS(VirtualAllocExNuma(GetCurrentProcess(), nullptr, 4096, MEM_COMMIT, PAGE_READWRITE, 64), nullptr, ERROR_INVALID_PARAMETER));
     const HANDLE section = CreateFileMappingNuma(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE, 0, 4096, nullptr, 0);

@@ -60,7 +60,6 @@ NDW_ABSENT(int, TerminateJobObject)
 /* Memory: page tables, memory of other processes, NUMA. */
 NDW_ABSENT(void *, VirtualAllocEx)
 NDW_ABSENT(void *, VirtualAlloc2)
-NDW_ABSENT(int, VirtualFreeEx)
 NDW_ABSENT(size_t, VirtualQueryEx)
 NDW_ABSENT(int, AllocateUserPhysicalPages)
 NDW_ABSENT(int, MapUserPhysicalPages)

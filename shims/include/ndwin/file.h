@@ -48,6 +48,12 @@
 #define FILE_ATTRIBUTE_DEVICE      0x00000040
 #define FILE_ATTRIBUTE_NORMAL      0x00000080
 #define FILE_ATTRIBUTE_TEMPORARY   0x00000100
+/* No file has these. */
+#define FILE_ATTRIBUTE_SPARSE_FILE   0x00000200
+#define FILE_ATTRIBUTE_REPARSE_POINT 0x00000400
+#define FILE_ATTRIBUTE_COMPRESSED    0x00000800
+#define FILE_ATTRIBUTE_OFFLINE       0x00001000
+#define FILE_ATTRIBUTE_ENCRYPTED     0x00004000
 #define FILE_FLAG_WRITE_THROUGH      0x80000000
 #define FILE_FLAG_OVERLAPPED         0x40000000
 #define FILE_FLAG_NO_BUFFERING       0x20000000
@@ -55,6 +61,8 @@
 #define FILE_FLAG_SEQUENTIAL_SCAN    0x08000000
 #define FILE_FLAG_DELETE_ON_CLOSE    0x04000000
 #define FILE_FLAG_BACKUP_SEMANTICS   0x02000000
+/* Not for a symbolic link. */
+#define FILE_FLAG_OPEN_REPARSE_POINT 0x00200000
 
 #define FILE_BEGIN   0
 #define FILE_CURRENT 1
@@ -207,10 +215,6 @@ typedef struct _FILE_RENAME_INFO {
     DWORD FileNameLength;
     WCHAR FileName[1];
 } FILE_RENAME_INFO, *PFILE_RENAME_INFO;
-
-typedef struct _FILE_DISPOSITION_INFO {
-    BOOLEAN DeleteFile;
-} FILE_DISPOSITION_INFO, *PFILE_DISPOSITION_INFO;
 
 #define FILE_DISPOSITION_FLAG_DO_NOT_DELETE   0x00000000
 #define FILE_DISPOSITION_FLAG_DELETE          0x00000001
@@ -392,5 +396,10 @@ typedef LPWIN32_FIND_DATAA LPWIN32_FIND_DATA;
 #define SetCurrentDirectory SetCurrentDirectoryA
 #define GetFinalPathNameByHandle GetFinalPathNameByHandleA
 #endif
+
+/* Behind the macro of that name, as on Windows: so the member is what programs make of it. */
+typedef struct _FILE_DISPOSITION_INFO {
+    BOOLEAN DeleteFile;
+} FILE_DISPOSITION_INFO, *PFILE_DISPOSITION_INFO;
 
 #endif /* NDWIN_FILE_H */

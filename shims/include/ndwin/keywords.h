@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Keywords of MSVC. Macros only: the flags of pkg-config include this file before everything else, and it must not include
+ * Keywords of MSVC, and annotations. Macros only: the flags of pkg-config include this file before everything else, and it must not include
  * a system header before the program has set its feature macros.
  */
 #ifndef NDWIN_KEYWORDS_H
@@ -28,6 +28,8 @@
 #define __GCC_ATOMIC_LLONG_LOCK_FREE      __CLANG_ATOMIC_LLONG_LOCK_FREE
 #define __GCC_ATOMIC_POINTER_LOCK_FREE    __CLANG_ATOMIC_POINTER_LOCK_FREE
 #endif
+
+#include "sal_words.h"
 
 /* One calling convention on 64-bit systems. */
 #define __cdecl

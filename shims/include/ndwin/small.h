@@ -327,6 +327,14 @@ NDW_INLINE LPVOID VirtualAllocExNuma(HANDLE process, LPVOID at, SIZE_T size, DWO
         ndw_prefer_node(start, size, node);
     return start;
 }
+NDW_INLINE BOOL VirtualFreeEx(HANDLE process, LPVOID start, SIZE_T size, DWORD type)
+{
+    if (process != GetCurrentProcess()) {
+        SetLastError(ERROR_INVALID_HANDLE);
+        return FALSE;
+    }
+    return VirtualFree(start, size, type);
+}
 NDW_INLINE HANDLE CreateFileMappingNumaA(
     HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCSTR name, DWORD node)
 {

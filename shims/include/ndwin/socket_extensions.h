@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Microsoft's extensions of Winsock, <mswsock.h>: call them directly, or by SIO_GET_EXTENSION_FUNCTION_POINTER. Included by winsock.h,
- * whose types they take.
+ * Microsoft's extensions of Winsock, <mswsock.h>: call them directly, or by SIO_GET_EXTENSION_FUNCTION_POINTER. Only that header and
+ * <winsock.h> have them, as on Windows: programs of <winsock2.h> may have variables of these names.
  */
 #ifndef NDWIN_SOCKET_EXTENSIONS_H
 #define NDWIN_SOCKET_EXTENSIONS_H
+
+#include "winsock.h"
 
 typedef BOOL (PASCAL *LPFN_ACCEPTEX)(SOCKET listener, SOCKET socket, PVOID buffer, DWORD dataLength,
     DWORD localLength, DWORD remoteLength, LPDWORD received, LPOVERLAPPED overlapped);

@@ -24,6 +24,9 @@ typedef unsigned int u_int;
 typedef unsigned long u_long;
 #define INVALID_SOCKET ((SOCKET)~(SOCKET)0)
 #define SOCKET_ERROR   (-1)
+#define ADDR_ANY       INADDR_ANY
+/* For listen: a backlog between 200 and 65535. */
+#define SOMAXCONN_HINT(backlog) (-(backlog))
 #define SD_RECEIVE     SHUT_RD
 #define SD_SEND        SHUT_WR
 #define SD_BOTH        SHUT_RDWR
@@ -46,9 +49,7 @@ typedef struct ip_mreq IP_MREQ, *PIP_MREQ;
 typedef struct ipv6_mreq IPV6_MREQ, *PIPV6_MREQ;
 /* The structures are Linux's, since its control messages contain them. */
 typedef struct in_pktinfo IN_PKTINFO, *PIN_PKTINFO;
-#ifdef __USE_GNU
 typedef struct in6_pktinfo IN6_PKTINFO, *PIN6_PKTINFO;
-#endif
 
 typedef struct {
     __extension__ union {
@@ -99,6 +100,7 @@ typedef struct _SOCKET_ADDRESS_LIST {
     INT iAddressCount;
     SOCKET_ADDRESS Address[1];
 } SOCKET_ADDRESS_LIST, *PSOCKET_ADDRESS_LIST, *LPSOCKET_ADDRESS_LIST;
+#define SIZEOF_SOCKET_ADDRESS_LIST(count) (offsetof(SOCKET_ADDRESS_LIST, Address) + (count) * sizeof(SOCKET_ADDRESS))
 
 /* The values of the flags are poll's. Where Windows has one event, or one within the other, so has poll. */
 #undef POLLRDNORM
@@ -513,8 +515,6 @@ NDW_API(int, WSCUpdateProvider,
 NDW_API(int, WSCDeinstallProvider, (GUID *provider, LPINT error));
 NDW_API(int, WSAProviderConfigChange,
     (LPHANDLE handle, LPWSAOVERLAPPED overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
-
-#include "socket_extensions.h"
 
 /* <ifdef.h> */
 #define IF_MAX_PHYS_ADDRESS_LENGTH 32

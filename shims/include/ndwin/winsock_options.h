@@ -82,6 +82,9 @@
 /* Refused: neither TCP nor UDP has messages in parts. */
 #define MSG_PARTIAL              0x1000000
 #define MSG_MAXIOVLEN            16
+/* How a datagram was sent, for the flags that WSARecvMsg returns: it is not told. */
+#define MSG_BCAST                0x0400
+#define MSG_MCAST                0x0800
 
 /* Families that Linux has under another name or not at all: WSAEAFNOSUPPORT. */
 #define AF_IMPLINK   0x7003

@@ -86,12 +86,13 @@ struct ipv6_mreq {
     unsigned int ipv6mr_interface;
 };
 
-#ifdef __USE_GNU
+/* The C library has it with _GNU_SOURCE only, Windows always. */
 struct in6_pktinfo {
     struct in6_addr ipi6_addr;
     unsigned int ipi6_ifindex;
 };
 
+#ifdef __USE_GNU
 struct ip6_mtuinfo {
     struct sockaddr_in6 ip6m_addr;
     uint32_t ip6m_mtu;

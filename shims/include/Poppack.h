@@ -1,0 +1,1 @@
+poppack.h

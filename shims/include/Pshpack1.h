@@ -1,0 +1,1 @@
+pshpack1.h

@@ -1,0 +1,1 @@
+pshpack2.h

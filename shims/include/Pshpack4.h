@@ -1,0 +1,1 @@
+pshpack4.h

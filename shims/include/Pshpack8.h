@@ -1,0 +1,1 @@
+pshpack8.h

@@ -1,0 +1,1 @@
+wspiapi.h

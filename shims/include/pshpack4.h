@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <pshpack4.h>: structures are packed to 4 bytes from here to <poppack.h>. No include guard. */
+#pragma pack(push, 4)
