@@ -3,6 +3,7 @@
 use super::*;
 use crate::data::backlog::Backlog;
 use crate::status::Status;
+use crate::types::Completion;
 use crate::verbs::bindings::*;
 
 struct Nobody;
@@ -297,11 +298,14 @@ fn nothing_is_drained_before_something_waits_for_it() {
 /// The device still has the request, and its completion names the slot.
 #[test]
 fn a_request_that_is_timed_out_does_not_give_its_success_to_a_later_one() {
-    let queue = queue(1);
+    let queue = queue(2);
     let late = post(&queue, 1, false).unwrap();
     let mut backlog = Backlog::default();
     backlog.time_out(&queue);
+    assert!(backlog.take(&mut [Completion::default()]) == 0, "the device may still read its memory");
     assert_eq!(post(&queue, 2, false).err(), Some(NotPosted::Flushed));
+    assert!(completed(&late, IBV_WC_SUCCESS).is_empty());
+    assert_eq!(reported(&queue), [(1, Status::IO_TIMEOUT), (2, Status::CANCELED)]);
     assert!(completed(&late, IBV_WC_SUCCESS).is_empty());
 }
 
