@@ -37,7 +37,7 @@ type Facts = BTreeMap<(&'static str, String), String>;
 
 /// What is in the headers only: ND v1 except for its ids, definitions for programs, and structures without a name in Rust.
 const IN_HEADERS_ONLY: &[&str] = &[
-    "INDAdapter INDCompletionQueue INDConnector INDEndpoint INDListen INDMemoryWindow INDOverlapped INDProvider",
+    "FILE_DISPOSITION_INFO MSG_BCAST MSG_MCAST VER_PLATFORM_WIN32_WINDOWS INDAdapter INDCompletionQueue INDConnector INDEndpoint INDListen INDMemoryWindow INDOverlapped INDProvider",
     "ND_ADAPTER_INFO1 ND_RESULT ND_SGE ND_MW_DESCRIPTOR ND_MR_HANDLE ND2_ADAPTER_INFO32",
     "BOOL INT LONG ULONG DWORD HRESULT UINT32 USHORT UINT16 WORD BYTE BOOLEAN UINT64 ULONGLONG LONGLONG SIZE_T",
     "ULONG_PTR KAFFINITY SOCKET SOCKET_ADDRESS SOCKET_ADDRESS_LIST SOCKADDR_INET WSABUF LARGE_INTEGER LIST_ENTRY",
