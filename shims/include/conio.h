@@ -29,6 +29,35 @@ NDW_INLINE int _cputs(const char *text)
 {
     return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
 }
+/* As wide characters. */
+NDW_INLINE int _cputws(const wchar_t *text)
+{
+    return ndw_fputws(text, stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
+}
+NDW_INLINE wint_t _putwch(wchar_t character)
+{
+    const wint_t put = ndw_fputwc(character, stdout);
+    fflush(stdout);
+    return put;
+}
+NDW_INLINE wint_t _getwch(void)
+{
+    const int first = _getch();
+    int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+    unsigned character = (unsigned)first & (more ? 0x3Fu >> more : 0xFFu);
+    if (first == EOF)
+        return WEOF;
+    for (; more; more--)
+        character = character << 6 | ((unsigned)_getch() & 0x3F);
+    return character;
+}
+NDW_INLINE wint_t _getwche(void)
+{
+    const wint_t key = _getwch();
+    if (key != WEOF)
+        _putwch((wchar_t)key);
+    return key;
+}
 NDW_INLINE int _cprintf(const char *format, ...)
 {
     va_list arguments;

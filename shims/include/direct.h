@@ -3,6 +3,7 @@
 #ifndef NDWIN_DIRECT_H
 #define NDWIN_DIRECT_H
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "ndwin/crt/base.h"
@@ -47,6 +48,30 @@ NDW_INLINE wchar_t *_wgetcwd(wchar_t *buffer, int size)
         return NULL;
     }
     return target;
+}
+
+/* There are no drives: the current one has no number, and there is no other. */
+NDW_INLINE int _getdrive(void) { return 0; }
+NDW_INLINE int _chdrive(int drive)
+{
+    (void)drive;
+    errno = EACCES;
+    return -1;
+}
+NDW_INLINE unsigned _getdrives(void) { return 0; }
+NDW_INLINE char *_getdcwd(int drive, char *buffer, int size)
+{
+    if (drive == 0)
+        return _getcwd(buffer, size);
+    errno = EACCES;
+    return NULL;
+}
+NDW_INLINE wchar_t *_wgetdcwd(int drive, wchar_t *buffer, int size)
+{
+    if (drive == 0)
+        return _wgetcwd(buffer, size);
+    errno = EACCES;
+    return NULL;
 }
 
 #endif /* NDWIN_DIRECT_H */

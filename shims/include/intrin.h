@@ -8,6 +8,11 @@
 #include <cpuid.h>
 #endif
 #include <stdlib.h>
+/* <x86intrin.h> has them for the 64 bits of Linux's `unsigned long`. */
+#undef _lrotl
+#undef _lrotr
+#define _lrotl(value, by) ndw_rotl((unsigned)(value), (by))
+#define _lrotr(value, by) ndw_rotr((unsigned)(value), (by))
 #include "ndwin/macros.h"
 #include "ndwin/intrin.h"
 

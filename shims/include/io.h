@@ -8,20 +8,28 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/locking.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "ndwin/crt/base.h"
 #include "ndwin/crt/fcntl.h"
 #include "ndwin/crt/stat.h"
 
-#define _open open
 NDW_LIBC(int, _access, (const char *path, int mode), "access");
-NDW_LIBC(int, _chmod, (const char *path, int mode), "chmod");
+/* What Windows' mode says is whether the file may be written to: it can always be read. */
+NDW_INLINE int _chmod(const char *path, int mode)
+{
+    return chmod(path, (mode_t)(mode | S_IRUSR));
+}
 /* The handle that _get_osfhandle gave goes with the descriptor. */
 NDW_API(int, _close, (int file));
 NDW_LIBC(int, _commit, (int file), "fsync");
 NDW_LIBC(int, _dup, (int file), "dup");
-NDW_LIBC(int, _dup2, (int file, int other), "dup2");
+/* 0, not the descriptor. */
+NDW_INLINE int _dup2(int file, int other)
+{
+    return dup2(file, other) < 0 ? -1 : 0;
+}
 NDW_LIBC(int, _isatty, (int file), "isatty");
 NDW_LIBC(long long, _lseeki64, (int file, long long offset, int origin), "lseek");
 NDW_INLINE int _lseek(int file, int offset, int origin)
@@ -32,10 +40,8 @@ NDW_INLINE int _read(int file, void *buffer, unsigned count)
 {
     return (int)read(file, buffer, count);
 }
-NDW_INLINE int _write(int file, const void *buffer, unsigned count)
-{
-    return (int)write(file, buffer, count);
-}
+/* To a pipe that nobody reads any more: EPIPE, no SIGPIPE. */
+NDW_API(int, _write, (int file, const void *buffer, unsigned count));
 NDW_INLINE long long _filelengthi64(int file)
 {
     struct stat status;
@@ -46,20 +52,22 @@ NDW_INLINE int _filelength(int file)
     return (int)_filelengthi64(file);
 }
 NDW_INLINE int filelength(int file) { return _filelength(file); }
+/* A folder cannot be opened, and what is created can be read. */
+NDW_LIBC(int, ndw_open, (const char *path, int flags, int mode), "ndw__open");
+NDW_LIBC(int, ndw_wopen, (const wchar_t *path, int flags, int mode), "ndw__wopen");
 /* Unlike that of the C library, which only writes. */
 NDW_INLINE int _creat(const char *path, int mode)
 {
-    return open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
+    return ndw_open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
 }
 NDW_INLINE int _wchmod(const wchar_t *path, int mode)
 {
     char narrow[4097];
-    return ndw_narrow_path(path, narrow) ? chmod(narrow, (mode_t)mode) : -1;
+    return ndw_narrow_path(path, narrow) ? _chmod(narrow, mode) : -1;
 }
 /* A file that may be created is given its mode. */
-NDW_INLINE int _wopen(const wchar_t *path, int flags, ...)
+NDW_INLINE int _open(const char *path, int flags, ...)
 {
-    char narrow[4097];
     int mode = 0;
     if (flags & O_CREAT) {
         va_list arguments;
@@ -67,7 +75,18 @@ NDW_INLINE int _wopen(const wchar_t *path, int flags, ...)
         mode = va_arg(arguments, int);
         va_end(arguments);
     }
-    return ndw_narrow_path(path, narrow) ? open(narrow, flags, mode) : -1;
+    return ndw_open(path, flags, mode);
+}
+NDW_INLINE int _wopen(const wchar_t *path, int flags, ...)
+{
+    int mode = 0;
+    if (flags & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, int);
+        va_end(arguments);
+    }
+    return ndw_wopen(path, flags, mode);
 }
 /* A pipe has the size that Linux gives it, and no mode but for _O_NOINHERIT. */
 NDW_LIBC(int, ndw_pipe, (int *ends, int flags), "pipe2");
@@ -85,11 +104,7 @@ NDW_INLINE int _waccess(const wchar_t *path, int mode)
     char narrow[4097];
     return ndw_narrow_path(path, narrow) ? access(narrow, mode) : -1;
 }
-NDW_INLINE int _wunlink(const wchar_t *path)
-{
-    char narrow[4097];
-    return ndw_narrow_path(path, narrow) ? unlink(narrow) : -1;
-}
+NDW_API(int, _wunlink, (const wchar_t *path));
 NDW_LIBC(int, ndw_truncate, (int file, long long size), "ftruncate");
 NDW_INLINE errno_t _chsize_s(int file, long long size)
 {
@@ -124,25 +139,29 @@ NDW_INLINE errno_t _umask_s(int mode, int *former)
     return 0;
 }
 /* The share mode is ignored: other programs may open the file. */
-NDW_INLINE errno_t _sopen_s(int *file, const char *path, int flags, int share, int mode)
-{
-    (void)share;
-    if (file == NULL)
-        return EINVAL;
-    *file = path == NULL ? -1 : open(path, flags, mode);
-    return *file >= 0 ? 0 : path == NULL ? EINVAL : errno;
-}
-NDW_INLINE int _sopen(const char *path, int flags, int share, ...)
-{
-    int mode = 0;
-    if (flags & O_CREAT) {
-        va_list arguments;
-        va_start(arguments, share);
-        mode = va_arg(arguments, int);
-        va_end(arguments);
+#define NDW_SHARED_OPEN(name, name_s, character, open)                                                \
+    NDW_INLINE errno_t name_s(int *file, const character *path, int flags, int share, int mode)       \
+    {                                                                                                 \
+        (void)share;                                                                                  \
+        if (file == NULL)                                                                             \
+            return EINVAL;                                                                            \
+        *file = path == NULL ? -1 : open(path, flags, mode);                                          \
+        return *file >= 0 ? 0 : path == NULL ? EINVAL : errno;                                        \
+    }                                                                                                 \
+    NDW_INLINE int name(const character *path, int flags, int share, ...)                             \
+    {                                                                                                 \
+        int mode = 0;                                                                                 \
+        if (flags & O_CREAT) {                                                                        \
+            va_list arguments;                                                                        \
+            va_start(arguments, share);                                                               \
+            mode = va_arg(arguments, int);                                                            \
+            va_end(arguments);                                                                        \
+        }                                                                                             \
+        return open(path, flags, mode);                                                               \
     }
-    return open(path, flags, mode);
-}
+NDW_SHARED_OPEN(_sopen, _sopen_s, char, ndw_open)
+NDW_SHARED_OPEN(_wsopen, _wsopen_s, wchar_t, ndw_wopen)
+#undef NDW_SHARED_OPEN
 /* A name that no file has, in place of the six X at the end. */
 NDW_LIBC(int, ndw_temporary, (char *name), "mkstemp");
 NDW_INLINE char *_mktemp(char *name)
@@ -175,6 +194,47 @@ template <size_t N_> inline errno_t _mktemp_s(char (&name)[N_]) { return _mktemp
 /* A handle of a descriptor's file, and back: a descriptor to which the handle's file belongs from then on. */
 NDW_API(intptr_t, _get_osfhandle, (int file));
 NDW_API(int, _open_osfhandle, (intptr_t handle, int flags));
+
+/* Under wide names. */
+NDW_INLINE errno_t _waccess_s(const wchar_t *path, int mode)
+{
+    return _waccess(path, mode) == 0 ? 0 : errno;
+}
+NDW_INLINE int _wcreat(const wchar_t *path, int mode) { return _wopen(path, O_RDWR | O_CREAT | O_TRUNC, mode); }
+
+/*
+ * Locks of the bytes behind the position, as those of LockFile: a program that does not lock is not kept away. _LK_LOCK and
+ * _LK_RLCK try ten times, a second apart.
+ */
+NDW_LIBC(int, ndw_lock_bytes, (intptr_t handle, unsigned low, unsigned high, unsigned count, unsigned countHigh), "ndw_LockFile");
+NDW_LIBC(int, ndw_unlock_bytes, (intptr_t handle, unsigned low, unsigned high, unsigned count, unsigned countHigh), "ndw_UnlockFile");
+NDW_INLINE int _locking(int file, int mode, long count)
+{
+    const long long position = lseek(file, 0, SEEK_CUR);
+    const intptr_t handle = position < 0 ? -1 : _get_osfhandle(file);
+    const unsigned low = (unsigned)position, high = (unsigned)(position >> 32);
+    int tries = mode == _LK_LOCK || mode == _LK_RLCK ? 10 : 1;
+    if (handle == -1)
+        return -1;
+    if (mode < _LK_UNLCK || mode > _LK_NBRLCK || count < 0 || count > 0x7FFFFFFF) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (mode == _LK_UNLCK) {
+        if (ndw_unlock_bytes(handle, low, high, (unsigned)count, 0))
+            return 0;
+        errno = EACCES;
+        return -1;
+    }
+    while (!ndw_lock_bytes(handle, low, high, (unsigned)count, 0)) {
+        if (--tries == 0) {
+            errno = mode == _LK_LOCK || mode == _LK_RLCK ? EDEADLK : EACCES;
+            return -1;
+        }
+        sleep(1);
+    }
+    return 0;
+}
 
 #define _A_NORMAL 0x00
 #define _A_RDONLY 0x01

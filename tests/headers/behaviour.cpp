@@ -56,6 +56,8 @@ static void interlocked()
     CHECK(InterlockedIncrement(&ul) == 3);
     CHECK(InterlockedExchangeAdd64(&ll, 1) == 1LL << 40 && InterlockedCompareExchange64(&ll, 0, 7) == (1LL << 40) + 1);
     CHECK(InterlockedIncrement16(&s) == 2);
+    volatile unsigned least = 1;
+    CHECK(InterlockedExchangeSubtract(&least, 2) == 1 && least == 0xFFFFFFFF);
     // Every width wraps and keeps to its own bytes; results are those before the operation but for three functions.
     volatile SHORT shorts[3] = {1, SHRT_MAX, 2};
     CHECK(InterlockedIncrement16(&shorts[1]) == SHRT_MIN && InterlockedDecrement16(&shorts[1]) == SHRT_MAX);
@@ -140,6 +142,24 @@ static void offsets()
     CHECK(ARRAYSIZE("abc") == 4 && _countof("abc") == 4);
 }
 
+// Members without a definition, as macros take them.
+struct Limits {
+    static const DWORD most = 5;
+    static const SIZE_T least = 1;
+};
+
+static void members_need_no_definition()
+{
+    DWORD d = 7;
+    CHECK(min(d, Limits::most) == 5 && max(Limits::most, d) == 7);
+    CHECK(min(Limits::most, Limits::least) == 1 && max(Limits::least, d) == 7);
+    static_assert(min(Limits::most, 4u) == 4 && max(1, 2) == 2, "constants");
+    struct { ULONG low : 3, high : 29; } bits = {2, 100};
+    CHECK(max(bits.low, bits.high) == 100);
+    const char* text = "ab";
+    CHECK(min(text + 1, text) == text && max(std::string("a"), std::string("b")) == "b");
+}
+
 static void smaller_and_larger()
 {
     using namespace std;
@@ -147,7 +167,7 @@ static void smaller_and_larger()
     SIZE_T z = 7;
     CHECK(min(d, 5u) == 3 && max(d, 5u) == 5);
     CHECK(min(d, z) == 3 && max(d, z) == 7);
-    CHECK(std::min<int>(1, 2) == 1);
+    CHECK(std::min<int>(1, 2) == 1 && min<int>(1, 2) == 1 && max<double>(1, 2.5) == 2.5);
     const volatile ULONG q = 9;
     CHECK(::min(q, d) == 3);
 }
@@ -214,6 +234,11 @@ static void control_data()
 static void numbers()
 {
     CHECK(MAKEWORD(2, 2) == 0x0202 && LOWORD(0x12345678) == 0x5678 && HIWORD(0x12345678) == 0x1234);
+    CHECK(Int64ShllMod32(1, 31) == 1ull << 31 && Int64ShraMod32(-8, 2) == -2 && Int64ShrlMod32(-1, 31) == ~0ull >> 31 && PopulationCount64(~0ull) == 64);
+    const COLORREF colour = RGB(1, 0xF2, 0xF3);
+    CHECK(colour == 0x00F3F201 && GetRValue(colour) == 1 && GetGValue(colour) == 0xF2 && GetBValue(colour) == 0xF3);
+    CHECK(IS_INTRESOURCE(MAKEINTRESOURCE(5)) && !IS_INTRESOURCE("name") && MAKEINTRESOURCEW(7) == reinterpret_cast<LPWSTR>(7));
+    CHECK(std::wstring(_CRT_WIDE("abc")) == L"abc" && std::string(_CRT_STRINGIZE(a b)) == "a b" && std::string(__FUNCSIG__).find("numbers") != std::string::npos);
     CHECK(LOBYTE(0x1234) == 0x34 && HIBYTE(0x1234) == 0x12 && MAKELONG(1, 2) == 0x20001);
     CHECK(FAILED(ND_BUFFER_OVERFLOW) && FAILED(ND_CANCELED) && SUCCEEDED(ND_PENDING) && SUCCEEDED(ND_TIMEOUT));
     CHECK(HRESULT_FROM_WIN32(ERROR_INSUFFICIENT_BUFFER) == (HRESULT)0x8007007A && HRESULT_FROM_WIN32(0) == S_OK);
@@ -403,6 +428,7 @@ int main()
     addresses_by_helpers();
     interlocked();
     offsets();
+    members_need_no_definition();
     smaller_and_larger();
     addresses();
     numbers();

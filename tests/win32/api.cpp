@@ -15,7 +15,10 @@
 #include <winioctl.h>
 #include <strsafe.h>
 #include <tchar.h>
+#include <vcruntime.h>
 #include <versionhelpers.h>
+#include <windowsx.h>
+#include <no_sal2.h>
 #include <crtdbg.h>
 #include <atomic>
 #include <stdexcept>
@@ -250,6 +253,28 @@ static void process()
     CHECK(psapi != nullptr && psapi == GetModuleHandleA("KERNEL32") && GetProcAddress(psapi, "GetProcessMemoryInfo") != nullptr && FreeLibrary(psapi));
 }
 
+// What the headers make of others can be asked for by its name as well, and does the same.
+static void inline_functions_are_found_by_their_names()
+{
+    const HMODULE kernel = GetModuleHandleA("kernel32.dll");
+    for (const char* name : {"PrefetchVirtualMemory", "VirtualAllocExNuma", "CreateFileMappingNumaW", "MapViewOfFileExNuma", "RtlCaptureStackBackTrace",
+                             "CaptureStackBackTrace", "QueryFullProcessImageNameW", "GetFullPathNameW", "GetStartupInfoW", "MsgWaitForMultipleObjectsEx",
+                             "CoTaskMemAlloc", "CoInitializeEx", "UuidCreateSequential", "FlushInstructionCache", "GetCPInfo", "EncodePointer", "RtlCompareMemory"})
+        CHECK(GetProcAddress(kernel, name) != nullptr);
+    const auto code_page = reinterpret_cast<decltype(&GetCPInfo)>(reinterpret_cast<void*>(GetProcAddress(kernel, "GetCPInfo")));
+    CPINFO found, expected;
+    CHECK(code_page(CP_UTF8, &found) && GetCPInfo(CP_UTF8, &expected) && memcmp(&found, &expected, sizeof found) == 0 && !code_page(1252, &found));
+    const auto startup = reinterpret_cast<decltype(&GetStartupInfoW)>(reinterpret_cast<void*>(GetProcAddress(kernel, "GetStartupInfoW")));
+    STARTUPINFOW told, known;
+    startup(&told), GetStartupInfoW(&known);
+    CHECK(memcmp(&told, &known, sizeof told) == 0);
+    const auto full = reinterpret_cast<decltype(&GetFullPathNameW)>(reinterpret_cast<void*>(GetProcAddress(kernel, "GetFullPathNameW")));
+    WCHAR path[MAX_PATH], *part;
+    CHECK(full(L"/tmp/./x", MAX_PATH, path, &part) == 6 && wcscmp(path, L"/tmp/x") == 0 && part == path + 5);
+    CHECK(CoInitializeEx(nullptr, COINIT_MULTITHREADED) == S_OK && CoInitializeEx(nullptr, COINIT_MULTITHREADED) == S_FALSE);
+    CoUninitialize(), CoUninitialize();
+}
+
 static LONG WINAPI passes(PEXCEPTION_POINTERS)
 {
     return EXCEPTION_CONTINUE_SEARCH;
@@ -372,6 +397,27 @@ static void memory_that_can_be_used()
     CHECK(CaptureStackBackTrace(0, 0, frames, nullptr) == 0 && CaptureStackBackTrace(1000, 4, frames, nullptr) == 0);
 }
 
+static void zones_clocks_and_blocks()
+{
+    DYNAMIC_TIME_ZONE_INFORMATION dynamic;
+    TIME_ZONE_INFORMATION zone;
+    memset(&dynamic, 7, sizeof dynamic);
+    CHECK(GetDynamicTimeZoneInformation(&dynamic) == GetTimeZoneInformation(&zone) && dynamic.Bias == zone.Bias && dynamic.DaylightBias == zone.DaylightBias);
+    CHECK(!wcscmp(dynamic.StandardName, zone.StandardName) && dynamic.TimeZoneKeyName[0] == 0 && !dynamic.DynamicDaylightTimeDisabled);
+    ULONGLONG before = 0, now = 0, after = 0, unbiased = 0;
+    QueryInterruptTime(&before), QueryInterruptTimePrecise(&now), QueryInterruptTime(&after), QueryUnbiasedInterruptTimePrecise(&unbiased);
+    CHECK(before > 0 && before <= now && now <= after && unbiased > 0);
+    const HLOCAL block = LocalAlloc(LMEM_FIXED, 8);
+    CHECK(LocalFlags(block) == 0 && LocalFree(block) == nullptr && FAILS_AS(LocalFlags(nullptr), LMEM_INVALID_HANDLE, ERROR_INVALID_HANDLE));
+    char* const bytes = static_cast<char*>(GlobalAllocPtr(GHND, 8));
+    CHECK(bytes && bytes[7] == 0 && GlobalFlags(bytes) == 0 && GlobalFreePtr(bytes) && GET_X_LPARAM(0x0002FFFF) == -1 && GET_Y_LPARAM(0x0002FFFF) == 2);
+    WIN32_FIND_DATAA found;
+    const HANDLE search = FindFirstFileExA("/dev/null", FindExInfoBasic, &found, FindExSearchNameMatch, nullptr, FIND_FIRST_EX_LARGE_FETCH);
+    CHECK(search != INVALID_HANDLE_VALUE && FindClose(search));
+    const LPVOID page = VirtualAllocExNuma(GetCurrentProcess(), nullptr, 1, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE, NUMA_NO_PREFERRED_NODE);
+    CHECK(page && VirtualFree(page, 0, MEM_RELEASE));
+}
+
 static DWORD WINAPI leaves_a_library(PVOID module)
 {
     FreeLibraryAndExitThread(static_cast<HMODULE>(module), 17);
@@ -406,6 +452,7 @@ int _tmain(int argc, TCHAR* argv[])
     paths_and_characters();
     memory_that_can_be_used();
     waits_and_identifiers();
+    zones_clocks_and_blocks();
     text();
     identifiers();
     addresses();
@@ -418,6 +465,7 @@ int _tmain(int argc, TCHAR* argv[])
     characters_on_a_stream();
     process();
     what_a_process_knows_of_itself();
+    inline_functions_are_found_by_their_names();
     CHECK(thrown(true) == 2 && thrown(false) == 1 && chosen(E_UNEXPECTED) == S_FALSE);
     _ASSERTE(argc > 0);
     int count;

@@ -117,6 +117,7 @@ static void extras()
     sprintf_s(narrow, 80, "/tmp/ndcompat-plain-%d-\xC3\xBC", _getpid());
     CHECK(_waccess(wide, 0) == 0 && _wstat(wide, &found) == 0 && found.st_size == 10 && _wrename(wide, other) == 0 && access(narrow, 0) == 0);
     CHECK(_wchmod(other, _S_IREAD) == 0 && (file = _wopen(other, _O_RDONLY)) >= 0 && filelength(file) == 10 && _close(file) == 0 && _wopen(nullptr, 0) == -1 && errno == EINVAL);
+    CHECK(_wremove(other) == -1 && errno == EACCES && _wchmod(other, _S_IREAD | _S_IWRITE) == 0);
     CHECK(_wremove(other) == 0 && _wunlink(other) == -1 && errno == ENOENT && _waccess(nullptr, 0) == -1 && errno == EINVAL);
     wchar_t longest[5000];
     wmemset(longest, L'a', 4999)[4999] = 0;

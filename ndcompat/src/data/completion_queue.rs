@@ -307,6 +307,14 @@ impl CompletionQueue {
         self.queue.backlog.lock().retire_shared(number, queue_pair, failed);
     }
 
+    /// Takes the device's completions before its driver removes them. May be called with locks held: what is to be done without any is left
+    /// to whoever takes results next.
+    pub(crate) fn save_completions(&self) {
+        let mut backlog = self.queue.backlog.lock();
+        backlog.add_all(&self.queue.cq);
+        backlog.update_pending();
+    }
+
     /// Reaps the device's completions, which frees the slots of silent requests.
     pub(crate) fn reap_all(&self) {
         self.reap_and(|_| {});

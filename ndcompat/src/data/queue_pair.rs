@@ -449,7 +449,7 @@ impl Drop for Core {
         tracing::trace!(target: "ndcompat::queue", qp = self.number, "released");
         if self.shared.is_some() {
             // Drivers such as mlx5's take a queue pair's completions with it, but the receives are the shared queue's.
-            self.receive_completion_queue.reap_all();
+            self.receive_completion_queue.save_completions();
         }
         // The device's queue pair goes first: its queued completions point into the request queues. SAFETY: the queue pair
         // is not used after this.

@@ -40,4 +40,29 @@ NDW_API(BOOL, LocalFileTimeToFileTime, (const FILETIME *local, LPFILETIME fileTi
 NDW_API(LONG, CompareFileTime, (const FILETIME *a, const FILETIME *b));
 NDW_API(DWORD, GetTimeZoneInformation, (LPTIME_ZONE_INFORMATION zone));
 
+typedef struct _TIME_DYNAMIC_ZONE_INFORMATION {
+    LONG Bias;
+    WCHAR StandardName[32];
+    SYSTEMTIME StandardDate;
+    LONG StandardBias;
+    WCHAR DaylightName[32];
+    SYSTEMTIME DaylightDate;
+    LONG DaylightBias;
+    WCHAR TimeZoneKeyName[128];
+    BOOLEAN DynamicDaylightTimeDisabled;
+} DYNAMIC_TIME_ZONE_INFORMATION, *PDYNAMIC_TIME_ZONE_INFORMATION;
+
+/* The zone has no key in a registry: that name is empty. */
+NDW_INLINE DWORD GetDynamicTimeZoneInformation(PDYNAMIC_TIME_ZONE_INFORMATION zone)
+{
+    TIME_ZONE_INFORMATION found;
+    const DWORD kind = GetTimeZoneInformation(&found);
+    if (kind != TIME_ZONE_ID_INVALID) {
+        __builtin_memcpy(zone, &found, sizeof found);
+        zone->TimeZoneKeyName[0] = 0;
+        zone->DynamicDaylightTimeDisabled = 0;
+    }
+    return kind;
+}
+
 #endif /* NDWIN_CALENDAR_H */

@@ -144,30 +144,11 @@ typedef enum tagCOINIT {
 } COINIT;
 
 /* There are no apartments: any thread may call any object. The task allocator is malloc. */
-NDW_INLINE HRESULT CoInitializeEx(LPVOID reserved, DWORD model)
-{
-    (void)reserved, (void)model;
-    return S_OK;
-}
-NDW_INLINE HRESULT CoInitialize(LPVOID reserved)
-{
-    (void)reserved;
-    return S_OK;
-}
-NDW_INLINE void CoUninitialize(void)
-{
-}
-NDW_INLINE LPVOID CoTaskMemAlloc(SIZE_T size)
-{
-    return malloc(size);
-}
-NDW_INLINE LPVOID CoTaskMemRealloc(LPVOID block, SIZE_T size)
-{
-    return realloc(block, size);
-}
-NDW_INLINE void CoTaskMemFree(LPVOID block)
-{
-    free(block);
-}
+NDW_API(HRESULT, CoInitializeEx, (LPVOID reserved, DWORD model));
+NDW_API(HRESULT, CoInitialize, (LPVOID reserved));
+NDW_API(void, CoUninitialize, (void));
+NDW_API(LPVOID, CoTaskMemAlloc, (SIZE_T size));
+NDW_API(LPVOID, CoTaskMemRealloc, (LPVOID block, SIZE_T size));
+NDW_API(void, CoTaskMemFree, (LPVOID block));
 
 #endif /* NDWIN_COM_H */

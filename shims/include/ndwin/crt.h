@@ -12,6 +12,9 @@
 #include "crt/stdlib.h"
 #include "crt/string.h"
 #include "crt/time.h"
+#ifndef NDCOMPAT_NATIVE_STDIO
+#include "locale.h"
+#endif
 #include "stdio.h"
 
 #endif /* NDWIN_CRT_H */

@@ -205,6 +205,7 @@ static inline HRESULT HRESULT_FROM_WIN32(unsigned long code)
 #define ERROR_INVALID_ADDRESS                   487
 #define ERROR_ARITHMETIC_OVERFLOW               534
 #define ERROR_PIPE_CONNECTED                    535
+#define ERROR_PIPE_LISTENING                    536
 #define ERROR_WAIT_1                            731
 #define ERROR_ABANDONED_WAIT_0                  735
 #define ERROR_ELEVATION_REQUIRED                740

@@ -146,6 +146,9 @@ typedef enum _FINDEX_INFO_LEVELS {
     FindExInfoMaxInfoLevel
 } FINDEX_INFO_LEVELS;
 
+/* It makes no difference here. */
+#define FIND_FIRST_EX_LARGE_FETCH 0x00000002
+
 typedef enum _FINDEX_SEARCH_OPS {
     FindExSearchNameMatch,
     FindExSearchLimitToDirectories,

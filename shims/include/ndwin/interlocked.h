@@ -51,6 +51,7 @@ template <typename T_> inline T_ bit_xor(volatile T_ *p, T_ v) { return __atomic
     NDW_TWO(InterlockedOr##suffix, ndwin::bit_or(p, v)) \
     NDW_TWO(InterlockedXor##suffix, ndwin::bit_xor(p, v))
 
+NDW_TWO(InterlockedExchangeSubtract, __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST))
 template <typename T_> inline T_ *InterlockedExchangePointer(T_ *volatile *p, typename ndwin::same<T_>::type *v)
 {
     return ndwin::exchange(p, v);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The macros of <inttypes.h> for the printf of stdio.h, where `l` means 32 bits; the C library's say `l` for 64 bits. Those
- * for scanf are unchanged, as scanf is the C library's.
+ * The macros of <inttypes.h> for the printf and scanf of stdio.h, where `l` means 32 bits; the C library's say `l` for 64 bits.
  */
 #ifndef NDWIN_INTTYPES_H
 #define NDWIN_INTTYPES_H
@@ -98,5 +97,82 @@
 #define PRIuPTR "llu"
 #define PRIxPTR "llx"
 #define PRIXPTR "llX"
+
+#undef SCNd64
+#undef SCNi64
+#undef SCNo64
+#undef SCNu64
+#undef SCNx64
+#define SCNd64 "lld"
+#define SCNi64 "lli"
+#define SCNo64 "llo"
+#define SCNu64 "llu"
+#define SCNx64 "llx"
+
+#undef SCNdLEAST64
+#undef SCNiLEAST64
+#undef SCNoLEAST64
+#undef SCNuLEAST64
+#undef SCNxLEAST64
+#define SCNdLEAST64 "lld"
+#define SCNiLEAST64 "lli"
+#define SCNoLEAST64 "llo"
+#define SCNuLEAST64 "llu"
+#define SCNxLEAST64 "llx"
+
+#undef SCNdFAST64
+#undef SCNiFAST64
+#undef SCNoFAST64
+#undef SCNuFAST64
+#undef SCNxFAST64
+#define SCNdFAST64 "lld"
+#define SCNiFAST64 "lli"
+#define SCNoFAST64 "llo"
+#define SCNuFAST64 "llu"
+#define SCNxFAST64 "llx"
+
+#undef SCNdFAST16
+#undef SCNiFAST16
+#undef SCNoFAST16
+#undef SCNuFAST16
+#undef SCNxFAST16
+#define SCNdFAST16 "lld"
+#define SCNiFAST16 "lli"
+#define SCNoFAST16 "llo"
+#define SCNuFAST16 "llu"
+#define SCNxFAST16 "llx"
+
+#undef SCNdFAST32
+#undef SCNiFAST32
+#undef SCNoFAST32
+#undef SCNuFAST32
+#undef SCNxFAST32
+#define SCNdFAST32 "lld"
+#define SCNiFAST32 "lli"
+#define SCNoFAST32 "llo"
+#define SCNuFAST32 "llu"
+#define SCNxFAST32 "llx"
+
+#undef SCNdMAX
+#undef SCNiMAX
+#undef SCNoMAX
+#undef SCNuMAX
+#undef SCNxMAX
+#define SCNdMAX "lld"
+#define SCNiMAX "lli"
+#define SCNoMAX "llo"
+#define SCNuMAX "llu"
+#define SCNxMAX "llx"
+
+#undef SCNdPTR
+#undef SCNiPTR
+#undef SCNoPTR
+#undef SCNuPTR
+#undef SCNxPTR
+#define SCNdPTR "lld"
+#define SCNiPTR "lli"
+#define SCNoPTR "llo"
+#define SCNuPTR "llu"
+#define SCNxPTR "llx"
 
 #endif /* NDWIN_INTTYPES_H */

@@ -135,6 +135,8 @@ extern __inline__ __attribute__((gnu_inline, always_inline)) void ndw_break(void
 #define __noop(...)               ((void)0)
 #if !defined(__clang__) || !__has_builtin(__noop)
 enum { __noop };
+/* The function with its parameters; an array, no literal. */
+#define __FUNCSIG__ __PRETTY_FUNCTION__
 #endif
 
 #endif

@@ -16,9 +16,34 @@
 #define Int32x32To64(a, b)  ((LONGLONG)(LONG)(a) * (LONGLONG)(LONG)(b))
 #define UInt32x32To64(a, b) ((ULONGLONG)(ULONG)(a) * (ULONGLONG)(ULONG)(b))
 
+/* Shifts by 0 to 31. */
+#define Int64ShllMod32(a, b) ((ULONGLONG)(a) << (b))
+#define Int64ShraMod32(a, b) ((LONGLONG)(a) >> (b))
+#define Int64ShrlMod32(a, b) ((ULONGLONG)(a) >> (b))
+#define PopulationCount64(value) ((DWORD64)__builtin_popcountll(value))
+
+#ifndef NOGDI
+/* A colour of its three parts. */
+#define RGB(red, green, blue) ((COLORREF)((BYTE)(red) | (WORD)((BYTE)(green)) << 8 | (DWORD)(BYTE)(blue) << 16))
+#define GetRValue(colour) LOBYTE(colour)
+#define GetGValue(colour) ((BYTE)((WORD)(colour) >> 8))
+#define GetBValue(colour) LOBYTE((colour) >> 16)
+#endif
+
+/* A number in place of a name. */
+#define IS_INTRESOURCE(name)     ((ULONG_PTR)(name) >> 16 == 0)
+#define MAKEINTRESOURCEA(number) ((LPSTR)(ULONG_PTR)(WORD)(number))
+#define MAKEINTRESOURCEW(number) ((LPWSTR)(ULONG_PTR)(WORD)(number))
+#ifdef UNICODE
+#define MAKEINTRESOURCE MAKEINTRESOURCEW
+#else
+#define MAKEINTRESOURCE MAKEINTRESOURCEA
+#endif
+
 #define UNREFERENCED_PARAMETER(parameter)    ((void)(parameter))
 #define DBG_UNREFERENCED_PARAMETER(parameter) ((void)(parameter))
 #define UNREFERENCED_LOCAL_VARIABLE(variable) ((void)(variable))
+#define DBG_UNREFERENCED_LOCAL_VARIABLE(variable) ((void)(variable))
 
 #ifndef ARRAYSIZE
 #define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -49,26 +74,24 @@
 #endif
 
 /*
- * As macros min and max would break the C++ library. The templates take operands of two types, as the macros do. For
- * operands of one type std::min is the better match, so `using namespace std` causes no ambiguity.
+ * As macros min and max would break the C++ library. The templates take operands of two types, as the macros do, and take them
+ * by value: a reference to a `static const` member would need a definition of it, which no macro does. For operands of one type
+ * std::min is the better match, so `using namespace std` causes no ambiguity.
  */
 #ifndef NOMINMAX
 #ifdef __cplusplus
 extern "C++" {
 namespace ndwin {
 template <typename T_> struct value { typedef T_ type; };
-template <typename T_> struct value<const T_> { typedef T_ type; };
-template <typename T_> struct value<volatile T_> { typedef T_ type; };
-template <typename T_> struct value<const volatile T_> { typedef T_ type; };
 template <typename T_> struct value<T_ &> : value<T_> {};
 }
 template <typename A_, typename B_>
-constexpr auto min(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(b < a ? b : a)>::type
+constexpr auto min(A_ a, B_ b) -> typename ndwin::value<decltype(b < a ? b : a)>::type
 {
     return b < a ? b : a;
 }
 template <typename A_, typename B_>
-constexpr auto max(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(a < b ? b : a)>::type
+constexpr auto max(A_ a, B_ b) -> typename ndwin::value<decltype(a < b ? b : a)>::type
 {
     return a < b ? b : a;
 }
@@ -99,8 +122,7 @@ constexpr auto max(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(a
 #define RotateRight32                              _rotr
 #define RotateLeft64                               _rotl64
 #define RotateRight64                              _rotr64
-#define SecureZeroMemory(destination, length)      explicit_bzero((destination), (length))
-#define RtlSecureZeroMemory(destination, length)   explicit_bzero((destination), (length))
+#define SecureZeroMemory                           RtlSecureZeroMemory
 
 #define ULongToPtr(value)    ((void *)(ULONG_PTR)(unsigned int)(value))
 #define LongToPtr(value)     ((void *)(LONG_PTR)(int)(value))
@@ -133,6 +155,13 @@ constexpr auto max(const A_ &a, const B_ &b) -> typename ndwin::value<decltype(a
 #define PreFetchCacheLine(level, address) __builtin_prefetch(address)
 #define PrefetchForWrite(address)         __builtin_prefetch((const void *)(address), 1)
 
+/* The compiler does not see that nobody reads the zeroes. */
+NDW_INLINE PVOID RtlSecureZeroMemory(PVOID destination, SIZE_T length)
+{
+    __builtin_memset(destination, 0, length);
+    __asm__ volatile("" : : "r"(destination) : "memory");
+    return destination;
+}
 /* These do not encode: the pointer is returned as it is. */
 NDW_INLINE PVOID EncodePointer(PVOID pointer)
 {

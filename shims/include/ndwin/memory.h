@@ -71,12 +71,28 @@ NDW_API(HLOCAL, LocalReAlloc, (HLOCAL block, SIZE_T size, UINT flags));
 #define LMEM_MOVEABLE 0x0002
 #define LHND          (LMEM_MOVEABLE | LMEM_ZEROINIT)
 #define LMEM_MODIFY   0x0080
+#define LMEM_DISCARDED      0x4000
+#define LMEM_INVALID_HANDLE 0x8000
+#define LMEM_LOCKCOUNT      0x00FF
+/* No block is discarded, or locked: all are fixed. */
+NDW_INLINE UINT LocalFlags(HLOCAL block)
+{
+    if (block == NULL) {
+        SetLastError(ERROR_INVALID_HANDLE);
+        return LMEM_INVALID_HANDLE;
+    }
+    return 0;
+}
 
 /* Global* use the same heap. Movable blocks are fixed here: the handle is the address. */
 #define GMEM_FIXED    LMEM_FIXED
 #define GMEM_MOVEABLE 0x0002
 #define GMEM_ZEROINIT LMEM_ZEROINIT
 #define GPTR          LPTR
+#define GMEM_DISCARDED      LMEM_DISCARDED
+#define GMEM_INVALID_HANDLE LMEM_INVALID_HANDLE
+#define GMEM_LOCKCOUNT      LMEM_LOCKCOUNT
+NDW_INLINE UINT GlobalFlags(HGLOBAL block) { return LocalFlags(block); }
 #define GHND          (GMEM_MOVEABLE | GMEM_ZEROINIT)
 NDW_INLINE HGLOBAL GlobalAlloc(UINT flags, SIZE_T size)
 {

@@ -174,6 +174,9 @@ NDW_API(BOOL, GetThreadTimes,
     (HANDLE thread, LPFILETIME creation, LPFILETIME exit, LPFILETIME kernel, LPFILETIME user));
 NDW_API(BOOL, QueryUnbiasedInterruptTime, (PULONGLONG time));
 NDW_API(void, QueryInterruptTime, (PULONGLONG time));
+/* The others are as precise. */
+NDW_INLINE void QueryInterruptTimePrecise(PULONGLONG time) { QueryInterruptTime(time); }
+NDW_INLINE void QueryUnbiasedInterruptTimePrecise(PULONGLONG time) { QueryUnbiasedInterruptTime(time); }
 
 /* IsProcessorFeaturePresent is FALSE for any other number. */
 #define PF_COMPARE_EXCHANGE_DOUBLE               2

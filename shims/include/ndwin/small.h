@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <wctype.h>
 #include "calendar.h"
 #include "crt/stdlib.h"
@@ -23,22 +22,12 @@ typedef struct _cpinfo {
     BYTE DefaultChar[2];
     BYTE LeadByte[12];
 } CPINFO, *LPCPINFO;
-NDW_INLINE UINT GetACP(void) { return CP_UTF8; }
-NDW_INLINE UINT GetOEMCP(void) { return CP_UTF8; }
+NDW_API(UINT, GetACP, (void));
+NDW_API(UINT, GetOEMCP, (void));
 NDW_INLINE BOOL IsValidCodePage(UINT page) { return page == CP_UTF8; }
 NDW_INLINE BOOL AreFileApisANSI(void) { return TRUE; }
 NDW_INLINE BOOL IsDBCSLeadByte(BYTE byte) { return (void)byte, FALSE; }
-NDW_INLINE BOOL GetCPInfo(UINT page, LPCPINFO info)
-{
-    if ((page != CP_UTF8 && page != CP_ACP && page != CP_OEMCP) || info == NULL) {
-        SetLastError(ERROR_INVALID_PARAMETER);
-        return FALSE;
-    }
-    memset(info, 0, sizeof *info);
-    info->MaxCharSize = 4;
-    info->DefaultChar[0] = '?';
-    return TRUE;
-}
+NDW_API(BOOL, GetCPInfo, (UINT page, LPCPINFO info));
 
 /* Times of FAT: two seconds are the least, 1980 to 2107. */
 NDW_INLINE BOOL DosDateTimeToFileTime(WORD date, WORD time, LPFILETIME fileTime)
@@ -146,34 +135,8 @@ NDW_INLINE BOOL IsBadWritePtr(LPVOID start, UINT_PTR size)
 }
 
 /* Returns the length of the path: without its NUL, or with it if the buffer is too small. The file need not exist. */
-#define NDW_FULL_PATH(name, character, fullpath)                                                      \
-    NDW_INLINE DWORD name(const character *file, DWORD size, character *buffer, character **part)     \
-    {                                                                                                 \
-        DWORD length = 0, i;                                                                          \
-        character *const path = file && *file ? fullpath(NULL, file, 0) : NULL;                       \
-        if (path == NULL) {                                                                           \
-            SetLastError(file && *file ? ERROR_INVALID_NAME : ERROR_INVALID_PARAMETER);               \
-            return 0;                                                                                 \
-        }                                                                                             \
-        while (path[length])                                                                          \
-            length++;                                                                                 \
-        if (length >= size || buffer == NULL) {                                                       \
-            free(path);                                                                               \
-            return length + 1;                                                                        \
-        }                                                                                             \
-        memcpy(buffer, path, (length + 1) * sizeof *path);                                            \
-        free(path);                                                                                   \
-        if (part != NULL) {                                                                           \
-            *part = NULL;                                                                             \
-            for (i = length; i > 0 && buffer[i - 1] != '/'; i--) {}                                   \
-            if (i < length)                                                                           \
-                *part = buffer + i;                                                                   \
-        }                                                                                             \
-        return length;                                                                                \
-    }
-NDW_FULL_PATH(GetFullPathNameA, CHAR, _fullpath)
-NDW_FULL_PATH(GetFullPathNameW, WCHAR, _wfullpath)
-#undef NDW_FULL_PATH
+NDW_API(DWORD, GetFullPathNameA, (LPCSTR file, DWORD size, LPSTR buffer, LPSTR *part));
+NDW_API(DWORD, GetFullPathNameW, (LPCWSTR file, DWORD size, LPWSTR buffer, LPWSTR *part));
 
 /* Linux tells a process nothing of the kind. */
 #define STARTF_USESHOWWINDOW 0x001
@@ -190,16 +153,8 @@ NDW_FULL_PATH(GetFullPathNameW, WCHAR, _wfullpath)
 NDW_STARTUP(STARTUPINFOA, LPSTARTUPINFOA, LPSTR)
 NDW_STARTUP(STARTUPINFOW, LPSTARTUPINFOW, LPWSTR)
 #undef NDW_STARTUP
-NDW_INLINE VOID GetStartupInfoA(LPSTARTUPINFOA info)
-{
-    memset(info, 0, sizeof *info);
-    info->cb = sizeof *info;
-}
-NDW_INLINE VOID GetStartupInfoW(LPSTARTUPINFOW info)
-{
-    memset(info, 0, sizeof *info);
-    info->cb = sizeof *info;
-}
+NDW_API(VOID, GetStartupInfoA, (LPSTARTUPINFOA info));
+NDW_API(VOID, GetStartupInfoW, (LPSTARTUPINFOW info));
 
 #ifdef UNICODE
 typedef STARTUPINFOW STARTUPINFO;
@@ -215,56 +170,12 @@ typedef LPSTARTUPINFOA LPSTARTUPINFO;
 
 /* Of this process only. */
 #define PROCESS_NAME_NATIVE 1
-#define NDW_IMAGE_NAME(name, text, module_name)                                                          \
-    NDW_INLINE BOOL name(HANDLE process, DWORD flags, text path, PDWORD size)                           \
-    {                                                                                                   \
-        DWORD length;                                                                                   \
-        if (process != GetCurrentProcess()) {                                                           \
-            SetLastError(ERROR_INVALID_HANDLE);                                                         \
-            return FALSE;                                                                               \
-        }                                                                                               \
-        if ((flags & ~(DWORD)PROCESS_NAME_NATIVE) || path == NULL || size == NULL) {                    \
-            SetLastError(ERROR_INVALID_PARAMETER);                                                      \
-            return FALSE;                                                                               \
-        }                                                                                               \
-        length = module_name(NULL, path, *size);                                                        \
-        if (length == 0 || length == *size)                                                             \
-            return FALSE;                                                                               \
-        *size = length;                                                                                 \
-        return TRUE;                                                                                    \
-    }
-NDW_IMAGE_NAME(QueryFullProcessImageNameA, LPSTR, GetModuleFileNameA)
-NDW_IMAGE_NAME(QueryFullProcessImageNameW, LPWSTR, GetModuleFileNameW)
-#undef NDW_IMAGE_NAME
+NDW_API(BOOL, QueryFullProcessImageNameA, (HANDLE process, DWORD flags, LPSTR path, PDWORD size));
+NDW_API(BOOL, QueryFullProcessImageNameW, (HANDLE process, DWORD flags, LPWSTR path, PDWORD size));
 
-NDW_INLINE BOOL FlushInstructionCache(HANDLE process, LPCVOID address, SIZE_T size)
-{
-    char *start;
-    if (process != GetCurrentProcess()) {
-        SetLastError(ERROR_INVALID_HANDLE);
-        return FALSE;
-    }
-    start = (char *)(ULONG_PTR)address;
-    __builtin___clear_cache(start, start + size);
-    return TRUE;
-}
+NDW_API(BOOL, FlushInstructionCache, (HANDLE process, LPCVOID address, SIZE_T size));
 
-NDW_LIBC(int, ndw_backtrace, (void **frames, int most), "backtrace");
-NDW_INLINE USHORT RtlCaptureStackBackTrace(DWORD skip, DWORD count, PVOID *frames, PDWORD hash)
-{
-    void *found[128];
-    DWORD i, sum = 0;
-    /* This function's own frame is left out, too, unless it was inlined. */
-    const int all = ndw_backtrace(found, 128);
-    const DWORD there = (DWORD)(all < 0 ? 0 : all);
-    for (i = 0; i < count && i + skip < there; i++) {
-        frames[i] = found[i + skip];
-        sum += PtrToUlong(frames[i]);
-    }
-    if (hash != NULL)
-        *hash = sum;
-    return (USHORT)i;
-}
+NDW_API(USHORT, RtlCaptureStackBackTrace, (DWORD skip, DWORD count, PVOID *frames, PDWORD hash));
 #define CaptureStackBackTrace RtlCaptureStackBackTrace
 
 NDW_INLINE __attribute__((noreturn)) VOID FreeLibraryAndExitThread(HMODULE module, DWORD code)
@@ -280,98 +191,24 @@ NDW_INLINE __attribute__((noreturn)) VOID FreeLibraryAndExitThread(HMODULE modul
 #define MWMO_INPUTAVAILABLE 0x0004
 #define QS_ALLINPUT         0x1CFF
 #define QS_ALLEVENTS        0x1CBF
-NDW_INLINE DWORD MsgWaitForMultipleObjectsEx(DWORD count, const HANDLE *handles, DWORD milliseconds, DWORD wake, DWORD flags)
-{
-    (void)wake;
-    if (flags & ~(DWORD)(MWMO_WAITALL | MWMO_ALERTABLE | MWMO_INPUTAVAILABLE)) {
-        SetLastError(ERROR_INVALID_PARAMETER);
-        return WAIT_FAILED;
-    }
-    if (count == 0)
-        return SleepEx(milliseconds, (flags & MWMO_ALERTABLE) != 0) ? WAIT_IO_COMPLETION : WAIT_TIMEOUT;
-    return WaitForMultipleObjectsEx(count, handles, (flags & MWMO_WAITALL) != 0, milliseconds, (flags & MWMO_ALERTABLE) != 0);
-}
-NDW_INLINE DWORD MsgWaitForMultipleObjects(DWORD count, const HANDLE *handles, BOOL all, DWORD milliseconds, DWORD wake)
-{
-    return MsgWaitForMultipleObjectsEx(count, handles, milliseconds, wake, all ? MWMO_WAITALL : 0);
-}
+NDW_API(DWORD, MsgWaitForMultipleObjectsEx, (DWORD count, const HANDLE *handles, DWORD milliseconds, DWORD wake, DWORD flags));
+NDW_API(DWORD, MsgWaitForMultipleObjects, (DWORD count, const HANDLE *handles, BOOL all, DWORD milliseconds, DWORD wake));
 
-NDW_LIBC(long, ndw_syscall, (long number, ...), "syscall");
-NDW_LIBC(int, ndw_advise, (void *start, size_t size, int advice), "posix_madvise");
-/* The node is preferred, not required: if it has no memory, another one gives it. */
-NDW_INLINE BOOL ndw_prefer_node(LPVOID start, SIZE_T size, DWORD node)
-{
-    const unsigned long nodes = node < 64 ? 1ul << node : 0;
-    if (node == (DWORD)-1) /* NUMA_NO_PREFERRED_NODE */
-        return TRUE;
-    if (node >= 64) {
-        SetLastError(ERROR_INVALID_PARAMETER);
-        return FALSE;
-    }
-    ndw_syscall(SYS_mbind, start, size, 1 /* MPOL_PREFERRED */, &nodes, 65ul, 0u);
-    return TRUE;
-}
-NDW_INLINE LPVOID VirtualAllocExNuma(HANDLE process, LPVOID at, SIZE_T size, DWORD type, DWORD protection, DWORD node)
-{
-    LPVOID start;
-    if (process != GetCurrentProcess()) {
-        SetLastError(ERROR_INVALID_HANDLE);
-        return NULL;
-    }
-    if (node >= 64 && node != (DWORD)-1) {
-        SetLastError(ERROR_INVALID_PARAMETER);
-        return NULL;
-    }
-    start = VirtualAlloc(at, size, type, protection);
-    if (start != NULL)
-        ndw_prefer_node(start, size, node);
-    return start;
-}
-NDW_INLINE BOOL VirtualFreeEx(HANDLE process, LPVOID start, SIZE_T size, DWORD type)
-{
-    if (process != GetCurrentProcess()) {
-        SetLastError(ERROR_INVALID_HANDLE);
-        return FALSE;
-    }
-    return VirtualFree(start, size, type);
-}
-NDW_INLINE HANDLE CreateFileMappingNumaA(
-    HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCSTR name, DWORD node)
-{
-    return (void)node, CreateFileMappingA(file, security, protection, high, low, name);
-}
-NDW_INLINE HANDLE CreateFileMappingNumaW(
-    HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCWSTR name, DWORD node)
-{
-    return (void)node, CreateFileMappingW(file, security, protection, high, low, name);
-}
-NDW_INLINE LPVOID MapViewOfFileExNuma(HANDLE mapping, DWORD access, DWORD high, DWORD low, SIZE_T size, LPVOID at, DWORD node)
-{
-    return (void)node, MapViewOfFileEx(mapping, access, high, low, size, at);
-}
+#define NUMA_NO_PREFERRED_NODE ((DWORD)-1)
+/* The node is preferred, not required: if it has no memory, another one gives it. For mappings it is ignored. */
+NDW_API(LPVOID, VirtualAllocExNuma, (HANDLE process, LPVOID at, SIZE_T size, DWORD type, DWORD protection, DWORD node));
+NDW_API(BOOL, VirtualFreeEx, (HANDLE process, LPVOID start, SIZE_T size, DWORD type));
+NDW_API(HANDLE, CreateFileMappingNumaA,
+        (HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCSTR name, DWORD node));
+NDW_API(HANDLE, CreateFileMappingNumaW,
+        (HANDLE file, LPSECURITY_ATTRIBUTES security, DWORD protection, DWORD high, DWORD low, LPCWSTR name, DWORD node));
+NDW_API(LPVOID, MapViewOfFileExNuma,
+        (HANDLE mapping, DWORD access, DWORD high, DWORD low, SIZE_T size, LPVOID at, DWORD node));
 typedef struct _WIN32_MEMORY_RANGE_ENTRY {
     PVOID VirtualAddress;
     SIZE_T NumberOfBytes;
 } WIN32_MEMORY_RANGE_ENTRY, *PWIN32_MEMORY_RANGE_ENTRY;
-NDW_INLINE BOOL PrefetchVirtualMemory(HANDLE process, ULONG_PTR count, PWIN32_MEMORY_RANGE_ENTRY ranges, ULONG flags)
-{
-    const ULONG_PTR page = 4095;
-    ULONG_PTR i;
-    if (process != GetCurrentProcess()) {
-        SetLastError(ERROR_INVALID_HANDLE);
-        return FALSE;
-    }
-    if (count == 0 || ranges == NULL || flags != 0) {
-        SetLastError(ERROR_INVALID_PARAMETER);
-        return FALSE;
-    }
-    /* A hint, which may fail without harm. */
-    for (i = 0; i < count; i++) {
-        const ULONG_PTR start = (ULONG_PTR)ranges[i].VirtualAddress & ~page;
-        ndw_advise((void *)start, (ULONG_PTR)ranges[i].VirtualAddress + ranges[i].NumberOfBytes - start, 3 /* WILLNEED */);
-    }
-    return TRUE;
-}
+NDW_API(BOOL, PrefetchVirtualMemory, (HANDLE process, ULONG_PTR count, PWIN32_MEMORY_RANGE_ENTRY ranges, ULONG flags));
 
 #ifdef UNICODE
 #define CharUpper       CharUpperW

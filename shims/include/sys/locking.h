@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* ndcompat's <sys/locking.h>: the modes of _locking, which is not there. */
+/* ndcompat's <sys/locking.h>: the modes of _locking, which <io.h> has. */
 #ifndef NDWIN_SYS_LOCKING_H
 #define NDWIN_SYS_LOCKING_H
 

@@ -1,20 +1,26 @@
-//! What Microsoft's C library has between its descriptors and handles (`_get_osfhandle`, `_open_osfhandle`), and its searches
-//! (`_findfirst64`).
+//! What Microsoft's C library has between its descriptors and handles (`_get_osfhandle`, `_open_osfhandle`), its searches
+//! (`_findfirst64`), and how it opens, deletes and renames files, where Linux does so by other rules.
 
-use super::file_names::path;
+use super::file_names::{MOVE_COPIES, delete_file, move_file, path};
 use super::standard_handles::ndw_GetStdHandle;
 use crate::arguments::{Out, Text};
 use crate::boundary::guard;
-use crate::error::{set_errno, set_last_error};
+use crate::error::{
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_DISK_FULL, ERROR_FILE_NOT_FOUND,
+    ERROR_NOT_ENOUGH_MEMORY, ERROR_PATH_NOT_FOUND, ERROR_SHARING_VIOLATION, set_errno, set_last_error,
+};
 use crate::files::disk::DiskFile;
 use crate::files::search::{Found, Search};
 use crate::files::{ATTRIBUTE_NORMAL, attributes};
 use crate::io::threads::ForkLock;
 use crate::object::{Object, RawHandle, callbacks, handle};
-use crate::text::{Unit, narrow_and_wide};
+use crate::text::{Unit, Wchar, narrow_and_wide};
 use libc::c_int;
 use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 /// `errno`, and the result that goes with it.
@@ -104,6 +110,94 @@ pub extern "C" fn ndw__close(fd: c_int) -> c_int {
         // SAFETY: takes no pointer; whose descriptor it is, is the program's care.
         unsafe { libc::close(fd) }
     })
+}
+
+/// `errno` for an error of Windows.
+fn errno_of(code: u32) -> c_int {
+    match code {
+        ERROR_FILE_NOT_FOUND | ERROR_PATH_NOT_FOUND => libc::ENOENT,
+        ERROR_ACCESS_DENIED | ERROR_SHARING_VIOLATION | ERROR_ALREADY_EXISTS => libc::EACCES,
+        ERROR_DISK_FULL => libc::ENOSPC,
+        ERROR_NOT_ENOUGH_MEMORY => libc::ENOMEM,
+        _ => libc::EINVAL,
+    }
+}
+
+/// A path; `EINVAL` for NULL. A narrow one is not converted, as `fopen` does not convert it either.
+fn narrow_path(name: Text<'_, u8>) -> Result<PathBuf, c_int> {
+    name.units().map(|name| OsStr::from_bytes(name).into()).ok_or(libc::EINVAL)
+}
+
+/// The same for a wide one, which is converted.
+fn wide_path(name: Text<'_, Wchar>) -> Result<PathBuf, c_int> {
+    if name.as_ptr().is_null() { Err(libc::EINVAL) } else { path(name).map_err(errno_of) }
+}
+
+/// 0, or -1 and `errno`.
+fn answer(work: impl FnOnce() -> Result<(), c_int>) -> c_int {
+    guard(-1, || work().map_or_else(|errno| refused(errno, -1), |()| 0))
+}
+
+/// `_unlink`, `remove`: as `DeleteFile`, which deletes no folder and no file that nobody may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__unlink(name: Text<'_, u8>) -> c_int {
+    answer(|| delete_file(&narrow_path(name)?).map_err(errno_of))
+}
+
+/// `_wunlink`, `_wremove`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__wunlink(name: Text<'_, Wchar>) -> c_int {
+    answer(|| delete_file(&wide_path(name)?).map_err(errno_of))
+}
+
+/// `rename`: as `MoveFile`, which replaces nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_rename(from: Text<'_, u8>, to: Text<'_, u8>) -> c_int {
+    answer(|| move_file(&narrow_path(from)?, &narrow_path(to)?, MOVE_COPIES).map_err(errno_of))
+}
+
+/// `_wrename`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__wrename(from: Text<'_, Wchar>, to: Text<'_, Wchar>) -> c_int {
+    answer(|| move_file(&wide_path(from)?, &wide_path(to)?, MOVE_COPIES).map_err(errno_of))
+}
+
+/// Opens a file: no folder, unless flags of Linux's ask for one. Of the mode Windows knows only whether the file may be written to:
+/// it can always be read.
+fn open_file(path: &Path, flags: c_int, mode: c_int) -> Result<c_int, c_int> {
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
+    // SAFETY: a terminated name.
+    let fd = unsafe { libc::open(name.as_ptr(), flags, mode as libc::mode_t | libc::S_IRUSR) };
+    if fd < 0 {
+        return Err(match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EISDIR) | None => libc::EACCES,
+            Some(errno) => errno,
+        });
+    }
+    if flags & (libc::O_DIRECTORY | libc::O_PATH) == 0 && crate::crt::file::is_folder(fd) {
+        // SAFETY: opened here.
+        unsafe { libc::close(fd) };
+        return Err(libc::EACCES);
+    }
+    Ok(fd)
+}
+
+fn open(path: Result<PathBuf, c_int>, flags: c_int, mode: c_int) -> c_int {
+    guard(-1, || {
+        path.and_then(|path| open_file(&path, flags, mode)).unwrap_or_else(|errno| refused(errno, -1))
+    })
+}
+
+/// `_open` and its kin. The mode is looked at where a file may be created.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__open(name: Text<'_, u8>, flags: c_int, mode: c_int) -> c_int {
+    open(narrow_path(name), flags, mode)
+}
+
+/// `_wopen` and its kin.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw__wopen(name: Text<'_, Wchar>, flags: c_int, mode: c_int) -> c_int {
+    open(wide_path(name), flags, mode)
 }
 
 /// `__finddata64_t` and `_wfinddata64_t`.
@@ -215,6 +309,59 @@ mod tests {
             assert_eq!(unsafe { libc::dup2(again, fd) }, fd);
             close(again);
         }
+    }
+
+    fn errno() -> Option<c_int> {
+        std::io::Error::last_os_error().raw_os_error()
+    }
+
+    #[test]
+    fn nothing_is_replaced_and_no_folder_and_nothing_read_only_deleted() {
+        let folder = Folder::new();
+        let [a, b, c] = ["a", "b", "c"].map(|name| CString::new(folder.file(name, name.as_bytes())).unwrap());
+        let here = CString::new(folder.name("")).unwrap();
+        let text = |name: &CString| std::fs::read_to_string(name.to_str().unwrap()).unwrap();
+        assert_eq!((ndw_rename((&*a).into(), (&*b).into()), errno()), (-1, Some(libc::EACCES)));
+        assert_eq!((text(&a), text(&b)), ("a".into(), "b".into()));
+        let [wide_a, wide_b] = [&a, &b].map(|name| crate::text::w(name.to_str().unwrap()));
+        let [wide_a, wide_b] = [&wide_a, &wide_b].map(|name| Text::terminated(name));
+        assert_eq!((ndw__wrename(wide_a, wide_b), errno()), (-1, Some(libc::EACCES)));
+        assert_eq!((ndw__unlink((&*here).into()), errno()), (-1, Some(libc::EACCES)));
+        std::fs::set_permissions(b.to_str().unwrap(), std::os::unix::fs::PermissionsExt::from_mode(0o444))
+            .unwrap();
+        assert_eq!((ndw__unlink((&*b).into()), errno()), (-1, Some(libc::EACCES)));
+        assert_eq!((ndw__wunlink(wide_b), errno()), (-1, Some(libc::EACCES)));
+        assert_eq!(text(&b), "b");
+        // Otherwise they do what they are to.
+        assert_eq!(
+            (ndw__unlink((&*c).into()), ndw_rename((&*a).into(), (&*c).into()), text(&c)),
+            (0, 0, "a".into())
+        );
+        assert_eq!((ndw_rename((&*a).into(), (&*c).into()), errno()), (-1, Some(libc::ENOENT)));
+        assert_eq!((ndw__wunlink(wide_a), errno()), (-1, Some(libc::ENOENT)));
+        assert_eq!((ndw__unlink(Text::NULL), errno()), (-1, Some(libc::EINVAL)));
+        assert_eq!((ndw__wrename(Text::NULL, wide_a), errno()), (-1, Some(libc::EINVAL)));
+    }
+
+    #[test]
+    fn what_may_be_written_may_be_read_and_a_folder_is_no_file() {
+        let folder = Folder::new();
+        let name = CString::new(folder.name("new")).unwrap();
+        let fd = ndw__open((&*name).into(), libc::O_CREAT | libc::O_WRONLY, 0o200);
+        assert!(fd >= 0);
+        close(fd);
+        let mode = std::fs::metadata(name.to_str().unwrap()).unwrap().mode();
+        assert_eq!(mode & 0o700, 0o600);
+        let here = CString::new(folder.name("")).unwrap();
+        for flags in [libc::O_RDONLY, libc::O_RDWR] {
+            assert_eq!((ndw__open((&*here).into(), flags, 0), errno()), (-1, Some(libc::EACCES)));
+        }
+        let wide = crate::text::w(here.to_str().unwrap());
+        assert_eq!((ndw__wopen(Text::terminated(&wide), 0, 0), errno()), (-1, Some(libc::EACCES)));
+        let asked_for = ndw__open((&*here).into(), libc::O_DIRECTORY, 0);
+        assert!(asked_for >= 0, "by code of Linux's");
+        close(asked_for);
+        assert_eq!((ndw__open(Text::NULL, 0, 0), errno()), (-1, Some(libc::EINVAL)));
     }
 
     // Descriptors are the process's: another test would take the number in between.

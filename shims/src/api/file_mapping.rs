@@ -4,7 +4,7 @@ use crate::arguments::Text;
 use crate::boundary::{guard, guard_bool, guard_handle};
 use crate::error::*;
 use crate::memory::section::{Section, flush, is_protection, map, needs_writing, unmap};
-use crate::object::{Object, RawHandle, handle, open, open_created};
+use crate::object::{Object, RawHandle, handle, names, open, open_created};
 use crate::text::{Unit, narrow_and_wide};
 use std::ffi::c_void;
 use std::io;
@@ -37,7 +37,11 @@ fn create<T: Unit>(
         let name = name.read().filter(|name| !name.is_empty());
         if file == RawHandle::INVALID {
             let (section, existed) = Section::of_memory(size, protect, name.as_deref())?;
-            return open_created(Object::Section(Arc::new(section)), existed);
+            let section = Arc::new(section);
+            if let Some(name) = &name {
+                names::enter_section(name, &section)?;
+            }
+            return open_created(Object::Section(section), existed);
         }
         let Some(Object::Disk(disk)) = handle::get(file) else { return Err(ERROR_INVALID_HANDLE) };
         if name.is_some() {

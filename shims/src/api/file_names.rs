@@ -94,21 +94,22 @@ fn set_attributes<T: Unit>(name: Text<'_, T>, wanted: u32) -> i32 {
     })
 }
 
+pub(super) fn delete_file(path: &Path) -> Result<(), u32> {
+    let found = std::fs::symlink_metadata(path).map_err(|error| error_at(&error, path))?;
+    // As on Windows, a read-only file cannot be deleted.
+    let is_read_only = !found.is_symlink() && attributes(&found) & ATTRIBUTE_READONLY != 0;
+    if found.is_dir() || is_read_only || is_device(&found) {
+        return Err(ERROR_ACCESS_DENIED);
+    }
+    std::fs::remove_file(path).map_err(|error| error_at(&error, path))
+}
+
 fn delete<T: Unit>(name: Text<'_, T>) -> i32 {
-    guard_bool(|| {
-        let path = path(name)?;
-        let found = std::fs::symlink_metadata(&path).map_err(|error| error_at(&error, &path))?;
-        // As on Windows, a read-only file cannot be deleted.
-        let is_read_only = !found.is_symlink() && attributes(&found) & ATTRIBUTE_READONLY != 0;
-        if found.is_dir() || is_read_only || is_device(&found) {
-            return Err(ERROR_ACCESS_DENIED);
-        }
-        std::fs::remove_file(&path).map_err(|error| error_at(&error, &path))
-    })
+    guard_bool(|| delete_file(&path(name)?))
 }
 
 pub(super) const MOVE_REPLACES: u32 = 1;
-const MOVE_COPIES: u32 = 2;
+pub(super) const MOVE_COPIES: u32 = 2;
 const MOVE_WRITES_THROUGH: u32 = 8;
 
 fn c_path(path: &Path) -> Result<CString, u32> {

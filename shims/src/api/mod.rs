@@ -2,6 +2,7 @@
 
 pub mod c_files;
 pub mod calendar;
+pub mod com;
 pub mod command_line;
 pub mod completion_port;
 pub mod console;
@@ -38,6 +39,7 @@ pub mod registered_wait;
 pub mod secure_memory;
 pub mod semaphore;
 pub mod slist;
+pub mod small;
 pub mod standard_handles;
 pub mod strings;
 pub mod strsafe;

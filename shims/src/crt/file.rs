@@ -6,6 +6,7 @@ use crate::arguments::{Out, Text};
 use crate::text::{self, Wchar};
 use libc::FILE;
 use std::ffi::{CString, c_int};
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,12 +46,44 @@ fn c_strings(file: Option<Vec<u8>>, open_mode: Option<String>) -> Option<(CStrin
     names
 }
 
-fn open(names: Option<(CString, CString)>) -> *mut FILE {
-    match names {
-        // SAFETY: both are terminated.
-        Some((file, mode)) => unsafe { libc::fopen(file.as_ptr(), mode.as_ptr()) },
-        None => null_mut(),
+/// Whether this descriptor is a folder's.
+pub(crate) fn is_folder(fd: c_int) -> bool {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for the answer.
+    if unsafe { libc::fstat(fd, found.as_mut_ptr()) } != 0 {
+        return false;
     }
+    // SAFETY: filled by the call.
+    unsafe { found.assume_init() }.st_mode & libc::S_IFMT == libc::S_IFDIR
+}
+
+/// A stream that was opened, unless it is a folder's: those are `EACCES` on Windows.
+///
+/// # Safety
+/// The stream is NULL, with the reason in `errno`, or open and used by nobody else.
+unsafe fn no_folder(stream: *mut FILE) -> *mut FILE {
+    if stream.is_null() {
+        if last_errno() == libc::EISDIR {
+            set_errno(libc::EACCES);
+        }
+        return stream;
+    }
+    // SAFETY: open, as the caller promises.
+    if !is_folder(unsafe { libc::fileno(stream) }) {
+        return stream;
+    }
+    // SAFETY: open, and used by nobody else, as the caller promises.
+    unsafe { libc::fclose(stream) };
+    set_errno(libc::EACCES);
+    null_mut()
+}
+
+fn open(names: Option<(CString, CString)>) -> *mut FILE {
+    let Some((file, mode)) = names else { return null_mut() };
+    // SAFETY: both are terminated.
+    let stream = unsafe { libc::fopen(file.as_ptr(), mode.as_ptr()) };
+    // SAFETY: NULL or new.
+    unsafe { no_folder(stream) }
 }
 
 /// Reopens the stream `old` with another file. It is closed in any case. NULL and `EINVAL` for NULL.
@@ -62,11 +95,11 @@ unsafe fn reopen(names: Option<(CString, CString)>, old: *mut FILE) -> *mut FILE
         set_errno(libc::EINVAL);
         return null_mut();
     }
-    match names {
-        // SAFETY: both are terminated, and the stream is open, as the caller promises.
-        Some((file, mode)) => unsafe { libc::freopen(file.as_ptr(), mode.as_ptr(), old) },
-        None => null_mut(),
-    }
+    let Some((file, mode)) = names else { return null_mut() };
+    // SAFETY: both are terminated, and the stream is open, as the caller promises.
+    let stream = unsafe { libc::freopen(file.as_ptr(), mode.as_ptr(), old) };
+    // SAFETY: NULL or open, and the caller does not know it yet.
+    unsafe { no_folder(stream) }
 }
 
 /// As the `_s` functions do: stores the stream in `place` and returns the error.
@@ -94,6 +127,12 @@ pub extern "C" fn ndw__wfopen_s(
     open_mode: Text<'_, Wchar>,
 ) -> c_int {
     store(stream, || open(names(file, open_mode)))
+}
+
+/// `_fsopen` of a narrow name, without the share mode.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_open_stream(file: Text<'_, u8>, open_mode: Text<'_, u8>) -> *mut FILE {
+    open(narrow_names(file, open_mode))
 }
 
 /// `fopen_s`.
@@ -213,6 +252,23 @@ mod tests {
                 ndw_freopen_s((&mut stream).into(), c"/dev/null".into(), c"w".into(), null_mut()),
                 libc::EINVAL
             );
+        }
+    }
+
+    #[test]
+    fn a_folder_cannot_be_opened() {
+        let mut stream = null_mut::<FILE>();
+        for mode in [c"r", c"w", c"r+"] {
+            assert_eq!(ndw_fopen_s((&mut stream).into(), c"/tmp".into(), mode.into()), libc::EACCES);
+            assert!(stream.is_null() && ndw_open_stream(c"/tmp".into(), mode.into()).is_null());
+        }
+        assert!(ndw__wfopen(Text::terminated(&w("\\tmp")), Text::terminated(&w("r"))).is_null());
+        assert_eq!(last_errno(), libc::EACCES);
+        // SAFETY: an open stream, which is gone afterwards.
+        unsafe {
+            assert_eq!(ndw_fopen_s((&mut stream).into(), c"/dev/null".into(), c"r".into()), 0);
+            let old = stream;
+            assert_eq!(ndw_freopen_s((&mut stream).into(), c"/tmp".into(), c"r".into(), old), libc::EACCES);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The start of programs with `wmain`.
 
+use super::pipe::make_broken_pipes_errors;
 use crate::text::{self, Wchar};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null_mut;
@@ -65,6 +66,7 @@ pub unsafe extern "C" fn ndw_run_wmain(
     main: WideMain,
 ) -> c_int {
     use_utf8();
+    make_broken_pipes_errors();
     // SAFETY: an array of terminated strings that ends with NULL.
     let mut arguments = WideArray::new(unsafe { strings(argv) });
     // SAFETY: an array of terminated strings that ends with NULL.

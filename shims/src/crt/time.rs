@@ -1,6 +1,7 @@
-//! Calendar time: `localtime_s`, `gmtime_s`, `asctime_s`, `ctime_s`; `clock`.
+//! Calendar time: `localtime_s`, `gmtime_s`, `asctime_s`, `ctime_s`, `strftime`; `clock`.
 
 use super::failed;
+use crate::text::{Unit, Wchar};
 use libc::{time_t, tm};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -118,6 +119,89 @@ pub unsafe extern "C" fn ndw_ctime_s(buffer: *mut c_char, size: usize, time: *co
     }
 }
 
+/// A format of `strftime` in which what has Microsoft's `#` is written as glibc has it; `None` if nothing has.
+fn without_marks<T: Unit + From<u8> + Into<u32>>(format: &[T]) -> Option<Vec<T>> {
+    let is = |unit: Option<&T>, c: u8| unit.is_some_and(|unit| (*unit).into() == u32::from(c));
+    let mut plain = Vec::with_capacity(format.len() + 32);
+    let mut found = false;
+    let mut rest = format;
+    while let Some((unit, tail)) = rest.split_first() {
+        plain.push(*unit);
+        rest = tail;
+        if !is(Some(unit), b'%') {
+            continue;
+        }
+        let Some((next, tail)) = rest.split_first() else { break };
+        rest = tail;
+        let Some((letter, tail)) = is(Some(next), b'#').then(|| rest.split_first()).flatten() else {
+            plain.push(*next);
+            continue;
+        };
+        rest = tail;
+        found = true;
+        let in_full = match u8::try_from((*letter).into()).unwrap_or(0) {
+            // The long forms.
+            b'c' => "A, %B %d, %Y, %H:%M:%S",
+            b'x' => "A, %B %d, %Y",
+            // Without leading zeros.
+            b'D' => "-m/%-d/%-y",
+            b'F' => "-Y-%-m-%-d",
+            b'R' => "-H:%-M",
+            b'T' => "-H:%-M:%-S",
+            b'r' => "-I:%-M:%-S %p",
+            b'C' | b'd' | b'e' | b'H' | b'I' | b'j' | b'm' | b'M' | b'S' | b'U' | b'V' | b'w' | b'W'
+            | b'y' | b'Y' => "-",
+            // The others are as without it.
+            _ => "",
+        };
+        plain.extend(in_full.bytes().map(T::from));
+        if matches!(in_full, "" | "-") {
+            plain.push(*letter);
+        }
+    }
+    plain.push(T::default());
+    found.then_some(plain)
+}
+
+unsafe extern "C" {
+    fn strftime(buffer: *mut u8, size: usize, format: *const u8, time: *const tm) -> usize;
+    fn wcsftime(buffer: *mut Wchar, size: usize, format: *const Wchar, time: *const tm) -> usize;
+}
+
+/// `strftime`, with Microsoft's `#`: `%#d` without leading zeros, `%#x` and `%#c` in long form.
+///
+/// # Safety
+/// As for C's: `buffer` has room for `size` bytes, `format` is terminated and `time` readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_strftime(
+    buffer: *mut u8,
+    size: usize,
+    format: *const u8,
+    time: *const tm,
+) -> usize {
+    // SAFETY: terminated, as this function asks.
+    let plain = unsafe { u8::units(format) }.and_then(without_marks);
+    // SAFETY: what this function asks is what C's does.
+    unsafe { strftime(buffer, size, plain.as_ref().map_or(format, |plain| plain.as_ptr()), time) }
+}
+
+/// `wcsftime`, likewise.
+///
+/// # Safety
+/// As for [`ndw_strftime`], in characters.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_wcsftime(
+    buffer: *mut Wchar,
+    size: usize,
+    format: *const Wchar,
+    time: *const tm,
+) -> usize {
+    // SAFETY: terminated, as this function asks.
+    let plain = unsafe { Wchar::units(format) }.and_then(without_marks);
+    // SAFETY: what this function asks is what C's does.
+    unsafe { wcsftime(buffer, size, plain.as_ref().map_or(format, |plain| plain.as_ptr()), time) }
+}
+
 /// `clock` by Microsoft's rule: the time since the process was started, not that of its processors, in units of
 /// `CLOCKS_PER_SEC`, which are microseconds.
 #[unsafe(no_mangle)]
@@ -151,6 +235,36 @@ mod tests {
             assert_eq!(libc::mktime(&mut local), 86_399);
             assert_eq!(ndw_ctime_s(text.as_mut_ptr(), TEXT, &86_399), 0);
         }
+    }
+
+    #[test]
+    fn a_mark_takes_leading_zeros_away_or_makes_dates_long() {
+        let time = tm {
+            tm_year: 105,
+            tm_mday: 2,
+            tm_wday: 0,
+            tm_yday: 1,
+            tm_hour: 3,
+            tm_min: 4,
+            tm_sec: 5,
+            ..fields()
+        };
+        let text = |format: &CStr| {
+            let mut buffer = [1u8; 100];
+            // SAFETY: so much room, a terminated format, and all fields of a time.
+            let length = unsafe { ndw_strftime(buffer.as_mut_ptr(), 100, format.as_ptr().cast(), &time) };
+            assert_eq!(buffer[length], 0);
+            String::from_utf8(buffer[..length].to_vec()).unwrap()
+        };
+        assert_eq!(text(c"%#d.%#m. %#H:%#M:%#S %#j %#y"), "2.1. 3:4:5 2 5");
+        assert_eq!(text(c"%d.%m. %H %%#d %#%d"), "02.01. 03 %#d %d");
+        assert_eq!(text(c"%#x | %#c"), "Sunday, January 02, 2005 | Sunday, January 02, 2005, 03:04:05");
+        assert_eq!(text(c"%#D %#F %#R %#T %#r"), "1/2/5 2005-1-2 3:4 3:4:5 3:4:5 AM");
+        assert_eq!(text(c"%#B%#a"), "JanuarySun");
+        let (format, mut wide) = (crate::text::w("%#d\u{e4}"), [1; 8]);
+        // SAFETY: so much room, a terminated format, and all fields of a time.
+        assert_eq!(unsafe { ndw_wcsftime(wide.as_mut_ptr(), 8, format.as_ptr(), &time) }, 2);
+        assert_eq!(wide[..3], crate::text::w("2\u{e4}")[..]);
     }
 
     #[test]

@@ -92,6 +92,7 @@ codes! { WIN32_TEXTS:
     ERROR_INVALID_ADDRESS = 487, "The address is not valid";
     ERROR_ARITHMETIC_OVERFLOW = 534, "The result does not fit";
     ERROR_PIPE_CONNECTED = 535, "The pipe has a process at its other end";
+    ERROR_PIPE_LISTENING = 536, "The pipe waits for a process at its other end";
     ERROR_WAIT_1 = 731, "The second object ended the wait";
     ERROR_ABANDONED_WAIT_0 = 735, "The wait ended because the handle was closed";
     ERROR_OPERATION_ABORTED = 995, "The operation was cancelled";

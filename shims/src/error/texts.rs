@@ -82,7 +82,6 @@ pub(super) const WIN32: &[(u32, &str)] = &[
     (403, "The process does not work in the background"),
     (433, "There is no such device"),
     (483, "The hardware reported an error"),
-    (536, "A pipe waits for a process to open its other end"),
     (541, "A timer could not be cancelled, as another thread set it"),
     (543, "The stack is not valid"),
     (549, "An instruction or a datum is misaligned"),

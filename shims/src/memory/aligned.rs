@@ -1,4 +1,4 @@
-//! `_aligned_malloc` and its family.
+//! `_aligned_malloc` and its family, `_recalloc`.
 
 use crate::crt::set_errno;
 use std::ffi::c_void;
@@ -59,9 +59,58 @@ pub unsafe extern "C" fn ndw__aligned_realloc(
     new
 }
 
+/// `_recalloc`: what is new is zero. So is, afterwards, what the block has room for beyond what was asked for, which a later call may
+/// ask for.
+///
+/// # Safety
+/// `block` is NULL or a block of `malloc`'s; nobody uses it any more unless the call fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw__recalloc(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    if bytes == 0 {
+        // SAFETY: NULL, or a block that nobody uses any more, as this function asks.
+        unsafe { libc::free(block) };
+        return null_mut();
+    }
+    // SAFETY: NULL, or a block that is not freed yet, as this function asks.
+    let former = unsafe { libc::malloc_usable_size(block) };
+    // SAFETY: likewise; nobody uses it any more if this succeeds.
+    let grown = unsafe { libc::realloc(block, bytes) }.cast::<u8>();
+    if !grown.is_null() {
+        // SAFETY: a block that was just made.
+        let room = unsafe { libc::malloc_usable_size(grown.cast()) };
+        let kept = former.min(bytes);
+        // SAFETY: the block has so much room, and nobody else uses it.
+        unsafe { grown.wrapping_add(kept).write_bytes(0, room - kept) };
+    }
+    grown.cast()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_block_grows_by_is_zero() {
+        // SAFETY: blocks of the family with the bytes used, each freed once.
+        unsafe {
+            let mut block = ndw__recalloc(null_mut(), 32, 2).cast::<u8>();
+            assert!((0..64).all(|at| block.add(at).read() == 0));
+            block.write_bytes(7, 64);
+            block = ndw__recalloc(block.cast(), 10, 1).cast();
+            block = ndw__recalloc(block.cast(), 64, 1).cast();
+            assert_eq!((0..64).position(|at| block.add(at).read() == 0), Some(10));
+            assert!((10..64).all(|at| block.add(at).read() == 0));
+            block = ndw__recalloc(block.cast(), 100, 10).cast();
+            assert!((64..1000).all(|at| block.add(at).read() == 0));
+            assert!(ndw__recalloc(block.cast(), usize::MAX, 2).is_null());
+            assert_eq!(block.read(), 7, "it stays");
+            assert!(ndw__recalloc(block.cast(), 0, 1).is_null());
+        }
+    }
 
     #[test]
     fn blocks_have_their_alignment_and_keep_their_content() {

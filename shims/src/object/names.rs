@@ -1,9 +1,11 @@
-//! The names of events, mutexes, semaphores and timers: one namespace for all kinds, within the process.
+//! The names of events, mutexes, semaphores and timers: one namespace for all kinds, within the process. Sections, which have names
+//! known to all processes, are in it, too.
 //!
 //! A name exists as long as its object has a handle or is waited for.
 
 use super::Object;
 use crate::error::*;
+use crate::memory::section::Section;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Once};
@@ -48,6 +50,20 @@ where
     let weak = Arc::downgrade(&object);
     names.insert(name.to_string(), Box::new(move || weak.upgrade().map(wrap)));
     Ok((object, false))
+}
+
+/// Gives a section's name to it, so that nothing else has it in this process; the error if something has. That the section's name is
+/// known to other processes is not told here.
+pub(crate) fn enter_section(name: &str, section: &Arc<Section>) -> Result<(), u32> {
+    let name = normal(name)?;
+    let mut names = NAMES.lock();
+    if !matches!(names.get(name).and_then(|find| find()), None | Some(Object::Section(_))) {
+        return Err(ERROR_INVALID_HANDLE);
+    }
+    names.retain(|_, find| find().is_some());
+    let weak = Arc::downgrade(section);
+    names.insert(name.to_string(), Box::new(move || weak.upgrade().map(Object::Section)));
+    Ok(())
 }
 
 /// The object of a name, if it is of the kind that `pick` accepts.

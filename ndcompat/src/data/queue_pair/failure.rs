@@ -38,21 +38,21 @@ impl Core {
         if !self.adapter.limits().quirks.cuts_acknowledgements || self.shared.is_some() {
             return self.qp.to_error();
         }
-        // SAFETY: nothing posts to the device: all posting takes the lock of a request queue first and finds it flushing.
-        unsafe { self.qp.destroy()? };
-        self.lossy.store(true, Ordering::Release);
-        Ok(())
+        self.end_device_use()
     }
 
-    /// Makes the device let go of all memory that the requests of a failed queue pair name, whether or not it has flushed them.
-    /// Their results no longer come from the device.
+    /// Makes the device let go of all memory that the requests of a failed queue pair name, whether or not it has flushed them. What it has
+    /// not completed so far it does not report.
     ///
     /// # Errors
     /// The errno of `ibv_destroy_qp`: the device may go on using the memory.
     pub(crate) fn end_device_use(&self) -> io::Result<()> {
         debug_assert!(self.readiness.has_failed());
-        // SAFETY: nothing posts to the device, as in `stop`. The state tells of a failure after all queues have begun to flush.
-        unsafe { self.qp.destroy() }
+        // SAFETY: nothing posts to the device: all posting takes the lock of a request queue first and finds it flushing. All queues have
+        // begun to flush before the state tells of the failure.
+        unsafe { self.qp.destroy()? };
+        self.lossy.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Makes the completion queues report the requests that were flushed without the device.

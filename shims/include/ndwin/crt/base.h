@@ -12,6 +12,14 @@ typedef size_t rsize_t;
 #define _TRUNCATE ((size_t)-1)
 #define STRUNCATE 80
 
+#define _CRT_STRINGIZE_(text)      #text
+#define _CRT_STRINGIZE(text)       _CRT_STRINGIZE_(text)
+#define _CRT_WIDE_(text)           L##text
+#define _CRT_WIDE(text)            _CRT_WIDE_(text)
+#define _CRT_CONCATENATE_(a, b)    a##b
+#define _CRT_CONCATENATE(a, b)     _CRT_CONCATENATE_(a, b)
+#define _CRT_UNUSED(name)          ((void)(name))
+
 /* A function of the C library under Microsoft's name. */
 #define NDW_LIBC(result, name, parameters, symbol) EXTERN_C result name parameters __asm__(symbol)
 

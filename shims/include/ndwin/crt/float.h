@@ -29,6 +29,10 @@ NDW_INLINE int _finitef(float value) { return __builtin_isfinite(value) != 0; }
 NDW_INLINE double _logb(double value) { return __builtin_logb(value); }
 NDW_INLINE double _nextafter(double value, double towards) { return __builtin_nextafter(value, towards); }
 NDW_INLINE double _scalb(double value, int exponent) { return __builtin_scalbn(value, exponent); }
+NDW_INLINE double _hypot(double x, double y) { return __builtin_hypot(x, y); }
+NDW_INLINE float _hypotf(float x, float y) { return __builtin_hypotf(x, y); }
+NDW_INLINE float _copysignf(float value, float sign) { return __builtin_copysignf(value, sign); }
+NDW_INLINE float _chgsignf(float value) { return -value; }
 #define _FPCLASS_SNAN 0x0001
 #define _FPCLASS_QNAN 0x0002
 #define _FPCLASS_NINF 0x0004

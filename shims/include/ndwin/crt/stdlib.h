@@ -150,29 +150,8 @@ template <size_t N_> inline errno_t _wgetenv_s(size_t *needed, wchar_t (&buffer)
 }
 #endif
 
-/* As system(): the shell is Linux's, and the result is a wait status. */
-NDW_LIBC(int, ndw_system, (const char *command), "system");
-NDW_INLINE int _wsystem(const wchar_t *command)
-{
-    size_t length = 0, bytes = 0;
-    char *narrow;
-    int result, error;
-    if (!command)
-        return ndw_system(NULL);
-    while (command[length])
-        length++;
-    narrow = (char *)__builtin_malloc(4 * length + 1);
-    if (!narrow)
-        return -1;
-    for (length = 0; command[length]; length++)
-        bytes += (size_t)ndw_utf8((unsigned)command[length], narrow + bytes);
-    narrow[bytes] = 0;
-    result = ndw_system(narrow);
-    error = errno;
-    __builtin_free(narrow);
-    errno = error;
-    return result;
-}
+/* The exit code of a command of Linux's shell. That of system() is a wait status. */
+NDW_API(int, _wsystem, (const wchar_t *command));
 
 /* "name=value"; without a value the variable is removed. */
 NDW_INLINE int _putenv(const char *assignment)
@@ -202,6 +181,79 @@ NDW_INLINE int _wputenv(const wchar_t *assignment)
     name[length] = 0;
     return _wputenv_s(name, assignment + length + 1) ? -1 : 0;
 }
+NDW_LIBC(long long, _wtoll, (const wchar_t *text), "ndw__wtoi64");
+
+/* Of elements in order; the context comes first. */
+NDW_INLINE void *bsearch_s(const void *key, const void *first, size_t count, size_t size,
+    int (*compare)(void *context, const void *key, const void *element), void *context)
+{
+    const char *low = (const char *)first;
+    if ((first == NULL && count > 0) || key == NULL || size == 0 || compare == NULL) {
+        errno = EINVAL;
+        return NULL;
+    }
+    while (count > 0) {
+        const char *const middle = low + count / 2 * size;
+        const int order = compare(context, key, middle);
+        if (order == 0)
+            return (void *)(size_t)middle;
+        if (order > 0) {
+            low = middle + size;
+            count--;
+        }
+        count /= 2;
+    }
+    return NULL;
+}
+
+/* At the end of the program. */
+typedef int (*_onexit_t)(void);
+NDW_LIBC(int, ndw_on_exit, (void (*function)(int status, void *context), void *context), "on_exit");
+NDW_INLINE void ndw_run_at_exit(int status, void *function)
+{
+    (void)status;
+    ((_onexit_t)(size_t)function)();
+}
+NDW_INLINE _onexit_t _onexit(_onexit_t function)
+{
+    return function && ndw_on_exit(ndw_run_at_exit, (void *)(size_t)function) == 0 ? function : (_onexit_t)0;
+}
+
+/* The arguments of main, from libndcompat_main.a. */
+EXTERN_C int __argc __asm__("ndw___argc");
+EXTERN_C char **__argv __asm__("ndw___argv");
+
+/* The path of the program. */
+NDW_LIBC(unsigned, ndw_module_name, (void *module, char *buffer, unsigned size), "ndw_GetModuleFileNameA");
+NDW_LIBC(unsigned, ndw_wide_module_name, (void *module, wchar_t *buffer, unsigned size), "ndw_GetModuleFileNameW");
+#define NDW_PROGRAM(get, made, name, character)                                                                    \
+    NDW_INLINE character *made(void)                                                                               \
+    {                                                                                                              \
+        static character *found;                                                                                   \
+        character *path = __atomic_load_n(&found, __ATOMIC_ACQUIRE), *other = (character *)0;                      \
+        if (path)                                                                                                  \
+            return path;                                                                                           \
+        path = (character *)__builtin_calloc(4097, sizeof *path);                                                  \
+        if (path)                                                                                                  \
+            name((void *)0, path, 4097);                                                                           \
+        if (path && !__atomic_compare_exchange_n(&found, &other, path, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {    \
+            __builtin_free(path);                                                                                  \
+            path = other;                                                                                          \
+        }                                                                                                          \
+        return path;                                                                                               \
+    }                                                                                                              \
+    NDW_INLINE errno_t get(character **path)                                                                       \
+    {                                                                                                              \
+        if (!path)                                                                                                 \
+            return EINVAL;                                                                                         \
+        *path = made();                                                                                            \
+        return *path ? 0 : ENOMEM;                                                                                 \
+    }
+NDW_PROGRAM(_get_pgmptr, ndw_program, ndw_module_name, char)
+NDW_PROGRAM(_get_wpgmptr, ndw_wide_program, ndw_wide_module_name, wchar_t)
+#undef NDW_PROGRAM
+#define _pgmptr  ndw_program()
+#define _wpgmptr ndw_wide_program()
 /* The digits alone: where the point is, and the sign, are told. */
 NDW_LIBC(char *, _ecvt, (double value, int digits, int *point, int *sign), "ecvt");
 NDW_LIBC(char *, _fcvt, (double value, int decimals, int *point, int *sign), "fcvt");
@@ -333,6 +385,11 @@ NDW_INLINE unsigned ndw_rotr(unsigned value, int by)
 #ifndef _rotr
 #define _rotr(value, by) ndw_rotr((value), (by))
 #endif
+/* On Windows `unsigned long` has 32 bits. */
+#undef _lrotl
+#undef _lrotr
+#define _lrotl(value, by) ndw_rotl((unsigned)(value), (by))
+#define _lrotr(value, by) ndw_rotr((unsigned)(value), (by))
 /* With -fms-extensions these are builtins of clang, which cannot be redeclared. */
 #if defined(__clang__)
 #if __has_builtin(_rotl64)

@@ -14,6 +14,7 @@ use std::ptr::{null, null_mut};
 const READ: u32 = 0x8000_0000;
 const WRITE: u32 = 0x4000_0000;
 const ATTRIBUTES: u32 = 0x80;
+const ALLOWED: u32 = 0x0200_0000;
 const OVERLAPPED: u32 = 0x4000_0000;
 const UNBUFFERED: u32 = 0x2000_0000;
 const BACKUP: u32 = 0x0200_0000;
@@ -152,9 +153,13 @@ fn a_large_position_needs_its_high_half() {
 fn rights_are_kept() {
     let folder = Folder::new();
     let name = folder.file("x", b"text");
-    for (access, reads, writes) in
-        [(READ, true, false), (WRITE, false, true), (4, false, true), (ATTRIBUTES, false, false)]
-    {
+    for (access, reads, writes) in [
+        (READ, true, false),
+        (WRITE, false, true),
+        (4, false, true),
+        (ATTRIBUTES, false, false),
+        (ALLOWED, true, true),
+    ] {
         let (file, _) = open(&name, access, 3, 0);
         assert_eq!(read(file, 1).0, i32::from(reads), "{access:#x}");
         assert!(reads || last_error() == ERROR_ACCESS_DENIED);
@@ -167,7 +172,7 @@ fn rights_are_kept() {
         close(file);
     }
     // FILE_APPEND_DATA alone writes behind what is there.
-    assert_eq!(std::fs::read(&name).unwrap(), b"+ext+");
+    assert_eq!(std::fs::read(&name).unwrap(), b"++xt+");
     let (file, _) = open(&name, 0x1_0000 | READ, 3, 0x0400_0000);
     close(file);
     assert!(!std::path::Path::new(&name).exists(), "FILE_FLAG_DELETE_ON_CLOSE");

@@ -1,6 +1,7 @@
 //! Names of objects.
 
 use super::*;
+use crate::api::file_mapping::ndw_CreateFileMappingA;
 use crate::api::mutex::*;
 use crate::api::semaphore::*;
 use crate::arguments::Text;
@@ -34,8 +35,12 @@ fn the_same_name_is_the_same_object() {
 
 #[test]
 fn all_kinds_of_objects_share_one_space_of_names() {
-    let event = named_event(c"ndcompat test: kinds");
-    let name = c"ndcompat test: kinds".into();
+    // Sections are known to other processes, too.
+    let [plain, local, global, capitals] = ["kinds", "Local\\kinds", "Global\\kinds", "KINDS"].map(|name| {
+        std::ffi::CString::new(format!("{name} of ndcompat's test {}", std::process::id())).unwrap()
+    });
+    let event = named_event(&plain);
+    let name = (&*plain).into();
     for handle in [
         ndw_CreateSemaphoreA(null(), 0, 1, name),
         ndw_CreateMutexA(null(), 0, name),
@@ -45,11 +50,21 @@ fn all_kinds_of_objects_share_one_space_of_names() {
         assert_eq!((handle, last_error()), (RawHandle::NULL, ERROR_INVALID_HANDLE));
     }
     // Case matters, and so does the space.
-    for other in [c"ndcompat test: KINDS", c"Global\\ndcompat test: kinds"] {
-        assert_eq!(ndw_OpenEventA(0, 0, other.into()), RawHandle::NULL);
+    for other in [capitals, global] {
+        assert_eq!(ndw_OpenEventA(0, 0, (&*other).into()), RawHandle::NULL);
         assert_eq!(last_error(), ERROR_FILE_NOT_FOUND);
     }
+    let (file, size) = (RawHandle::INVALID, 4096);
+    assert_eq!(ndw_CreateFileMappingA(file, null(), 4, 0, size, name), RawHandle::NULL);
+    assert_eq!(last_error(), ERROR_INVALID_HANDLE);
     close(event);
+    let section = ndw_CreateFileMappingA(file, null(), 4, 0, size, name);
+    assert_eq!(last_error(), ERROR_SUCCESS);
+    for event in [named_event(&local), ndw_OpenEventA(0, 0, name)] {
+        assert_eq!((event, last_error()), (RawHandle::NULL, ERROR_INVALID_HANDLE));
+    }
+    close(section);
+    close(named_event(&plain));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! wide output is formatted in memory and leaves as UTF-8 through narrow functions only.
 
 use super::format::{Format, has_nan, resolve, rewrite};
+use super::pipe::make_broken_pipes_errors;
 use super::set_errno;
 use super::va_list::Arguments;
 pub use super::va_list::VaList;
@@ -174,6 +175,7 @@ impl Formatted for u8 {
     unsafe fn print(stream: *mut FILE, format: *const u8, args: VaList) -> c_int {
         // SAFETY: NULL or terminated, as the trait asks.
         let Some(plain) = (unsafe { rewritten(format, false, false) }) else { return -1 };
+        make_broken_pipes_errors();
         if plain.marked || plain.fractions {
             // SAFETY: the format is NULL or terminated and fits the arguments, as the trait asks.
             let Some(text) = (unsafe { Self::format(format, args) }) else { return -1 };
@@ -207,6 +209,7 @@ impl Formatted for Wchar {
 /// `stream` is an open stream.
 pub(super) unsafe fn write_wide(stream: *mut FILE, text: &[Wchar]) -> c_int {
     let bytes = text::from_wide(text);
+    make_broken_pipes_errors();
     // SAFETY: an open stream and bytes of ours.
     match unsafe { fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) } {
         written if written == bytes.len() => text.len() as c_int,

@@ -15,6 +15,7 @@ const GENERIC_READ: u32 = 0x8000_0000;
 const GENERIC_WRITE: u32 = 0x4000_0000;
 const GENERIC_EXECUTE: u32 = 0x2000_0000;
 const GENERIC_ALL: u32 = 0x1000_0000;
+const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 const FILE_READ_DATA: u32 = 0x1;
 const FILE_WRITE_DATA: u32 = 0x2;
 const FILE_APPEND_DATA: u32 = 0x4;
@@ -140,6 +141,18 @@ impl DiskFile {
     /// What the system says as a Win32 error; `ERROR_INVALID_PARAMETER` for a disposition that there is not, `ERROR_NOT_SUPPORTED` for a
     /// link that is to be opened itself.
     pub fn open(path: &Path, wanted: Wanted) -> Result<(DiskFile, bool), u32> {
+        if wanted.access & MAXIMUM_ALLOWED == 0 {
+            return DiskFile::open_for(path, wanted);
+        }
+        let with = |right| Wanted { access: wanted.access & !MAXIMUM_ALLOWED | right, ..wanted };
+        match DiskFile::open_for(path, with(GENERIC_ALL)) {
+            Err(ERROR_ACCESS_DENIED) => DiskFile::open_for(path, with(GENERIC_READ)),
+            result => result,
+        }
+    }
+
+    /// The same for rights that are named.
+    fn open_for(path: &Path, wanted: Wanted) -> Result<(DiskFile, bool), u32> {
         let writes = wanted.access & (GENERIC_WRITE | GENERIC_ALL | FILE_WRITE_DATA) != 0;
         match wanted.disposition {
             CREATE_NEW | CREATE_ALWAYS | OPEN_EXISTING | OPEN_ALWAYS => {}

@@ -1,10 +1,11 @@
 //! Receives that the peer lacks, and shared receive queues that get low.
 
 use crate::shared_queue;
-use double::{hold, take_completions_along, turn};
+use double::{Side, complete_with, hold, take_completions_along, turn};
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags};
+use ndcompat::verbs::bindings::IBV_WC_LOC_PROT_ERR;
 use std::ffi::c_void;
 use std::time::Instant;
 use support::client::{Client, Ov, TIME_LIMIT, connect, open};
@@ -114,6 +115,29 @@ fn a_message_is_reported_though_its_queue_pair_has_gone_before_anybody_looked() 
     (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
     let result = own.result();
     assert_eq!((result.request_context, result.status, result.bytes_transferred), (0, Status::SUCCESS, 8));
+}
+
+/// What the failure asks for is done though it was found while another queue pair was released.
+#[test]
+fn a_failure_that_is_found_while_another_queue_pair_goes_ends_its_connection() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer, shared) = sharing(&adapter, 0);
+    let mut other = Client::on(&adapter);
+    other.queue_pair = queue_pair(&own, &shared);
+    let others_peer = Client::on(&adapter);
+    connect(&peer, &own);
+    connect(&others_peer, &other);
+    post(&own, &shared, 1);
+    complete_with(Side::Receive, IBV_WC_LOC_PROT_ERR);
+    assert_eq!(others_peer.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
+    assert!(!others_peer.result().status.is_success());
+    let spare = Client::on(&adapter);
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    assert!(!own.result().status.is_success());
+    assert_eq!(other.send(7, 8, RequestFlags::empty()), Status::SUCCESS);
+    let result = own.result();
+    assert_eq!((result.request_context, result.status), (7, Status::CANCELED));
 }
 
 #[test]

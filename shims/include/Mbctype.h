@@ -1,0 +1,1 @@
+mbctype.h

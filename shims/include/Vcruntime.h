@@ -1,0 +1,1 @@
+vcruntime.h

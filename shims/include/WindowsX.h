@@ -1,0 +1,1 @@
+windowsx.h

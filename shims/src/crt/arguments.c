@@ -1,0 +1,10 @@
+/* __argc and __argv, the arguments of main: linked from libndcompat_main.a, and only into programs that use them. */
+int ndw___argc;
+char **ndw___argv;
+
+/* The C library hands constructors what it hands to main. */
+__attribute__((constructor)) static void keep_arguments(int argc, char **argv)
+{
+    ndw___argc = argc;
+    ndw___argv = argv;
+}
