@@ -11,6 +11,7 @@ mod alone;
 pub mod api;
 pub mod arguments;
 mod boundary;
+mod broken_pipe;
 pub mod calendar;
 pub mod cancellation;
 pub mod crt;

@@ -5,15 +5,14 @@
 //!
 //! A line is one `write`, without a lock, so a child of `fork` may go on logging.
 
+use crate::broken_pipe::without_sigpipe;
 use crate::process::is_privileged;
 use std::ffi::OsString;
 use std::fmt::{self, Write};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::ptr;
 use std::sync::{Mutex, Once, TryLockError};
 use std::time::{Duration, Instant};
 use tracing::level_filters::LevelFilter;
@@ -210,33 +209,6 @@ impl<S: Subscriber> Layer<S> for Output {
             self.write(&line);
         }
     }
-}
-
-/// Runs `write` so that a closed pipe does not end the program by SIGPIPE.
-fn without_sigpipe(write: impl FnOnce() -> isize) {
-    let mut pipe = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set is writable.
-    unsafe { libc::sigemptyset(pipe.as_mut_ptr()) };
-    // SAFETY: initialised just now.
-    unsafe { libc::sigaddset(pipe.as_mut_ptr(), libc::SIGPIPE) };
-    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets are there, the second to be written.
-    let blocked = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, pipe.as_ptr(), before.as_mut_ptr()) } == 0;
-    let written = write();
-    let broken = written < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EPIPE);
-    if !blocked {
-        return;
-    }
-    // SAFETY: the call above has written it.
-    if broken && unsafe { libc::sigismember(before.as_ptr(), libc::SIGPIPE) } == 0 {
-        // Takes the SIGPIPE of this write: it is directed at this thread, and as it was not blocked before, no other one is
-        // pending.
-        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the set and the time are there; nothing is written.
-        unsafe { libc::sigtimedwait(pipe.as_ptr(), ptr::null_mut(), &now) };
-    }
-    // SAFETY: written above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
 }
 
 #[cfg(test)]

@@ -1,37 +1,12 @@
-//! Pipes: `_popen` and `_pclose`, and what becomes of writes to a pipe that nobody reads any more.
+//! Pipes: `_popen` and `_pclose`, and `_write`, which is not ended by a broken one.
 
 use super::set_errno;
 use crate::arguments::Text;
+use crate::broken_pipe::make_broken_pipes_errors;
 use crate::text::{Unit, Wchar, narrow_and_wide};
 use libc::FILE;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Makes a write to a pipe without a reader an error (`EPIPE`) from now on: Windows has no SIGPIPE, which would end the program.
-///
-/// The C library writes what is in a stream at many places (when its buffer is full, in `fflush` and `fclose`, at the end of the
-/// program), so that no single call could be guarded. Instead the signal is handled, by a function that does nothing, unless the
-/// program has a handler of its own or ignores it. Unlike `SIG_IGN` a handler is not passed on to programs that this one starts.
-pub(crate) fn make_broken_pipes_errors() {
-    extern "C" fn nothing(_signal: c_int) {}
-    // Two threads may come here at the same time, and do the same.
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if DONE.load(Ordering::Relaxed) {
-        return;
-    }
-    // SAFETY: plain data, for which zeroes are a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: asks only; there is room for the answer.
-    let known = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action) } == 0;
-    if known && action.sa_sigaction == libc::SIG_DFL {
-        action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: the handler may run at any time, as it does nothing.
-        unsafe { libc::sigaction(libc::SIGPIPE, &action, null_mut()) };
-    }
-    DONE.store(true, Ordering::Relaxed);
-}
 
 /// `_write`.
 ///

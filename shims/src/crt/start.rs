@@ -1,6 +1,6 @@
 //! The start of programs with `wmain`.
 
-use super::pipe::make_broken_pipes_errors;
+use crate::broken_pipe::make_broken_pipes_errors;
 use crate::text::{self, Wchar};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null_mut;

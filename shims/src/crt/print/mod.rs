@@ -8,7 +8,7 @@
 //! wide output is formatted in memory and leaves as UTF-8 through narrow functions only.
 
 use super::format::{Format, has_nan, resolve, rewrite};
-use super::pipe::make_broken_pipes_errors;
+use crate::broken_pipe::make_broken_pipes_errors;
 use super::set_errno;
 use super::va_list::Arguments;
 pub use super::va_list::VaList;

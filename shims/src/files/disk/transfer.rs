@@ -1,10 +1,10 @@
 //! Reading and writing, and where.
 
 use super::DiskFile;
+use crate::broken_pipe::without_sigpipe;
 use crate::error::*;
 use crate::files::error_of;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -133,31 +133,6 @@ impl DiskFile {
             code => Err(errno_to_win32(code.unwrap_or(libc::EINVAL))),
         }
     }
-}
-
-/// Runs a write so that a closed pipe is an error, without the SIGPIPE that would end the program.
-fn without_sigpipe<R>(write: impl FnOnce() -> R) -> R {
-    let mut sets = [MaybeUninit::<libc::sigset_t>::zeroed(); 3];
-    let [pipe, before, pending] = sets.each_mut().map(MaybeUninit::as_mut_ptr);
-    // SAFETY: initialises a set of ours.
-    unsafe { libc::sigemptyset(pipe) };
-    // SAFETY: changes that set.
-    unsafe { libc::sigaddset(pipe, libc::SIGPIPE) };
-    // SAFETY: initialises a set of ours.
-    unsafe { libc::sigpending(pending) };
-    // SAFETY: reads that set.
-    let was_pending = unsafe { libc::sigismember(pending, libc::SIGPIPE) } == 1;
-    // SAFETY: reads the one set, and initialises another.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, pipe, before) };
-    let result = write();
-    if !was_pending {
-        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: reads a set and a time of ours. A signal of the write's is this thread's, and taken here.
-        unsafe { libc::sigtimedwait(pipe, std::ptr::null_mut(), &now) };
-    }
-    // SAFETY: the set was initialised when the signal was blocked.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
-    result
 }
 
 #[cfg(test)]
