@@ -10,11 +10,10 @@ use softiwarp::verbs::*;
 use support::verbs::*;
 use verbs_sys::{
     IBV_ACCESS_HUGETLB, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_RELAXED_ORDERING,
-    IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_ZERO_BASED, IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED,
-    IBV_QP_STATE, IBV_QPS_ERR, IBV_QPT_RC, IBV_SRQ_LIMIT, IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED,
+    IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_ZERO_BASED, IBV_QPT_RC, IBV_WR_SEND, RDMA_CM_EVENT_ADDR_RESOLVED,
     RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED,
-    RDMA_CM_EVENT_REJECTED, ibv_async_event, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
-    ibv_recv_wr, ibv_send_wr, ibv_srq_init_attr, ibv_wc, rdma_cm_id, rdma_event_channel,
+    RDMA_CM_EVENT_REJECTED, ibv_pd, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_wc, rdma_cm_id,
+    rdma_event_channel,
 };
 
 #[test]
@@ -341,108 +340,5 @@ fn a_completion_channel_that_is_destroyed_leaves_the_sets_of_the_program() {
         );
         assert!(!in_set());
         assert_eq!((ibv_dealloc_pd(pd), libc::close(set)), (0, 0));
-    }
-}
-
-/// A queue that has overflowed, and the queue pair that it was used by.
-fn overrun(pd: *mut ibv_pd) -> (*mut ibv_qp, *mut ibv_cq) {
-    // SAFETY: what is used lives; zeros mean nothing.
-    unsafe {
-        let context = (*pd).context;
-        let cq = ibv_create_cq(context, 1, null_mut(), null_mut(), 0);
-        let too_many = (*cq).cqe as u32 + 1;
-        let mut init: ibv_qp_init_attr = zeroed();
-        (init.qp_type, init.send_cq, init.recv_cq) = (IBV_QPT_RC, cq, cq);
-        (init.cap.max_send_wr, init.cap.max_recv_wr) = (1, too_many);
-        let qp = ibv_create_qp(pd, &raw mut init);
-        let (mut receive, mut bad): (ibv_recv_wr, _) = (zeroed(), null_mut());
-        for _ in 0..too_many {
-            let post = (*context).ops.post_recv.unwrap();
-            assert_eq!(post(qp, &raw mut receive, &raw mut bad), 0);
-        }
-        let mut failed: ibv_qp_attr = zeroed();
-        failed.qp_state = IBV_QPS_ERR;
-        assert_eq!(ibv_modify_qp(qp, &raw mut failed, IBV_QP_STATE as i32), 0);
-        (qp, cq)
-    }
-}
-
-/// The next queue may have its address.
-#[test]
-fn a_queue_that_is_destroyed_leaves_no_asynchronous_event() {
-    let context = context(listener(channel(), 5).0);
-    // SAFETY: what is used lives, and is destroyed once; zeros mean nothing.
-    unsafe {
-        let pd = ibv_alloc_pd(context);
-        assert_eq!(libc::fcntl((*context).async_fd, libc::F_SETFL, libc::O_NONBLOCK), 0);
-        let mut event: ibv_async_event = zeroed();
-        let queues = [overrun(pd), overrun(pd)];
-        assert_eq!((ibv_destroy_qp(queues[0].0), ibv_destroy_cq(queues[0].1)), (0, 0));
-        assert_eq!(ibv_get_async_event(context, &raw mut event), 0);
-        assert_eq!((event.event_type, event.element.cq), (IBV_EVENT_CQ_ERR, queues[1].1));
-        ibv_ack_async_event(&raw mut event);
-        assert_eq!(outcome(ibv_get_async_event(context, &raw mut event)), libc::EAGAIN);
-        assert_eq!((ibv_destroy_qp(queues[1].0), ibv_destroy_cq(queues[1].1)), (0, 0));
-        assert_eq!(ibv_dealloc_pd(pd), 0);
-    }
-}
-
-/// A queue pair whose shared receive queue has run low.
-fn low(pd: *mut ibv_pd) -> *mut ibv_qp {
-    let (near, far) = (channel(), channel());
-    let (_listener, port) = listener(far, 5);
-    let one = resolved(near, port, 1000);
-    // SAFETY: what is used lives; zeros mean nothing.
-    unsafe {
-        let (context, mut bad) = ((*pd).context, null_mut());
-        let mut init: ibv_srq_init_attr = zeroed();
-        init.attr.max_wr = 1;
-        let srq = ibv_create_srq(pd, &raw mut init);
-        let mut receive: ibv_recv_wr = zeroed();
-        assert_eq!((*context).ops.post_srq_recv.unwrap()(srq, &raw mut receive, &raw mut bad), 0);
-        init.attr.srq_limit = 1;
-        assert_eq!(ibv_modify_srq(srq, &raw mut init.attr, IBV_SRQ_LIMIT as i32), 0);
-        let cq = kept(ibv_create_cq(context, 4, null_mut(), null_mut(), 0));
-        let mut init: ibv_qp_init_attr = zeroed();
-        (init.qp_type, init.send_cq, init.recv_cq, init.srq) = (IBV_QPT_RC, cq, cq, srq);
-        let qp = ibv_create_qp(pd, &raw mut init);
-        let ours = queue_pair(context);
-        assert_eq!(connect(one, ours), 0);
-        assert_eq!(accept(event(far).id, qp), 0);
-        assert_eq!(event(near).kind, RDMA_CM_EVENT_ESTABLISHED);
-        let (mut send, mut bad): (ibv_send_wr, _) = (zeroed(), null_mut());
-        send.opcode = IBV_WR_SEND;
-        assert_eq!((*context).ops.post_send.unwrap()(ours, &raw mut send, &raw mut bad), 0);
-        qp
-    }
-}
-
-/// Until then the program may use the queue that the event names.
-#[test]
-fn a_queue_is_destroyed_when_its_asynchronous_events_are_acknowledged() {
-    // SAFETY: what is used lives, and is destroyed once; zeros mean nothing. A context of its own: its events are no other test's.
-    unsafe {
-        let context = kept(ibv_open_device(null_mut()));
-        let pd = kept(ibv_alloc_pd(context));
-        for shared in [false, true] {
-            let qp = if shared { low(pd) } else { overrun(pd).0 };
-            let mut event: ibv_async_event = zeroed();
-            assert_eq!(ibv_get_async_event(context, &raw mut event), 0);
-            assert_eq!(event.event_type, if shared { IBV_EVENT_SRQ_LIMIT_REACHED } else { IBV_EVENT_CQ_ERR });
-            assert_eq!(ibv_destroy_qp(qp), 0);
-            let at = event.element.cq.expose_provenance();
-            let (tell, told) = std::sync::mpsc::channel();
-            std::thread::spawn(move || {
-                let destroyed = if shared {
-                    ibv_destroy_srq(std::ptr::with_exposed_provenance_mut(at))
-                } else {
-                    ibv_destroy_cq(std::ptr::with_exposed_provenance_mut(at))
-                };
-                tell.send(destroyed)
-            });
-            assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
-            ibv_ack_async_event(&raw mut event);
-            assert_eq!(told.recv(), Ok(0));
-        }
     }
 }

@@ -15,7 +15,6 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Arc, Weak};
-use win32::io::Request;
 
 /// How many completions are polled from the device at a time.
 pub(crate) const BATCH: usize = 16;
@@ -65,8 +64,8 @@ struct DeferredWork {
     failed: Vec<Weak<dyn QueueOwner>>,
     /// Queue pairs with requests that the device has flushed after a disconnect by the peer.
     flushed: Vec<Weak<dyn QueueOwner>>,
-    /// `Notify` requests of shared receive queues below their threshold, to be completed.
-    low: Vec<Request>,
+    /// Shared receive queues below their threshold, whose `Notify` requests are to be completed.
+    low: Vec<Arc<Shared>>,
     /// References to drop; the last reference to a queue pair takes the lock when it is dropped.
     released: Vec<Arc<dyn QueueOwner>>,
 }
@@ -85,6 +84,11 @@ impl Deferred {
         self.0.is_none()
     }
 
+    /// The references that are to be dropped without the completion queue's lock.
+    pub fn take_released(&mut self) -> Vec<Arc<dyn QueueOwner>> {
+        self.0.as_mut().map(|work| std::mem::take(&mut work.released)).unwrap_or_default()
+    }
+
     fn add(&mut self) -> &mut DeferredWork {
         self.0.get_or_insert_default()
     }
@@ -93,8 +97,8 @@ impl Deferred {
 impl DeferredWork {
     #[cold]
     fn run(self) {
-        for request in self.low {
-            request.complete(Status::SUCCESS.0, 0);
+        for shared in self.low {
+            shared.complete_if_low();
         }
         for queue_pair in self.failed {
             if let Some(queue_pair) = queue_pair.upgrade() {
@@ -117,8 +121,8 @@ impl SharedUser {
         if status != Status::SUCCESS {
             deferred.add().failed.push(self.queue_pair.clone());
         }
-        if !low.is_empty() {
-            deferred.add().low.extend(low);
+        if low {
+            deferred.add().low.push(self.shared.clone());
         }
         Some(Completion {
             status,

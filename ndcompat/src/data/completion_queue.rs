@@ -312,7 +312,11 @@ impl CompletionQueue {
     pub(crate) fn save_completions(&self) {
         let mut backlog = self.queue.backlog.lock();
         backlog.add_all(&self.queue.cq);
+        // If nobody took results any more, the references would keep this queue, and it them.
+        let released = backlog.deferred.take_released();
         backlog.update_pending();
+        drop(backlog);
+        drop(released);
     }
 
     /// Reaps the device's completions, which frees the slots of silent requests.

@@ -123,9 +123,14 @@ impl State {
         self.free.extend(old..entries);
     }
 
+    /// Whether there are pending requests, and fewer receives than the threshold are outstanding.
+    fn is_low(&self) -> bool {
+        !self.waiting.is_empty() && self.outstanding() < self.threshold
+    }
+
     /// Takes the pending requests if fewer receives than the threshold are outstanding.
     fn low(&mut self) -> Vec<Request> {
-        if self.waiting.is_empty() || self.outstanding() >= self.threshold {
+        if !self.is_low() {
             return Vec::new();
         }
         // The device counts unused receives, which are no more than the outstanding ones: if there are fewer than its limit, it has
@@ -343,14 +348,20 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Removes a completed receive. Returns its context and, if fewer receives than the threshold are left, the pending
-    /// requests. `None` if no such receive is outstanding.
-    pub(crate) fn reap(&self, wr_id: u64) -> Option<(u64, Vec<Request>)> {
+    /// Removes a completed receive. Returns its context and whether [`complete_if_low`](Self::complete_if_low) is to be called, without a
+    /// lock. `None` if no such receive is outstanding.
+    pub(crate) fn reap(&self, wr_id: u64) -> Option<(u64, bool)> {
         let index = (wr_id >> 1) as u32;
         let mut state = self.lock();
         let context = state.contexts.get_mut(index as usize)?.take()?;
         state.free.push(index);
-        Some((context, state.low()))
+        Some((context, state.is_low()))
+    }
+
+    /// Completes the pending requests if fewer receives than the threshold are outstanding.
+    pub(crate) fn complete_if_low(&self) {
+        let low = self.lock().low();
+        complete(low, Status::SUCCESS);
     }
 
     /// Completes the pending requests if fewer receives than the threshold are outstanding, and otherwise arms the limit
@@ -359,9 +370,8 @@ impl Shared {
         if !state.waiting.is_empty() {
             self.arm(&mut state)?;
         }
-        let low = state.low();
         drop(state);
-        complete(low, Status::SUCCESS);
+        self.complete_if_low();
         Ok(())
     }
 

@@ -134,6 +134,8 @@ pub struct QueuePair {
     held: bool,
     /// Its program has released it: no more completions.
     abandoned: bool,
+    /// Called when no more receives of a shared queue are taken.
+    shared_receives_end: Option<Box<dyn FnOnce() + Send>>,
     /// What to do when everything listed has been written.
     trouble: Option<Trouble>,
     not_ready: ReceiverNotReady,
@@ -160,9 +162,17 @@ impl QueuePair {
             incoming: Incoming::new(0, false),
             held: false,
             abandoned: false,
+            shared_receives_end: None,
             trouble: None,
             not_ready: ReceiverNotReady::default(),
         }
+    }
+
+    /// `tell` is called once, when it has failed or ended and takes no more receives of its shared queue, unless it is
+    /// [abandoned](Self::abandon); on the thread that finds that, with this queue pair locked: it must not block, nor call a method of a queue
+    /// pair or a connection.
+    pub fn when_shared_receives_end(&mut self, tell: impl FnOnce() + Send + 'static) {
+        self.shared_receives_end = Some(Box::new(tell));
     }
 
     /// Its number.
@@ -416,6 +426,9 @@ impl QueuePair {
         while let Some(receive) = self.incoming.abandon().or_else(|| self.receives.take_flushed()) {
             self.received(receive.id, Status::Flushed, 0);
             self.receives.give_back(receive);
+        }
+        if let Some(tell) = self.shared_receives_end.take().filter(|_| !self.abandoned) {
+            tell();
         }
     }
 

@@ -13,7 +13,7 @@ use super::completion::Cq;
 use super::context::{Asynchronous, Context};
 use super::inbox::Inbox;
 use super::limits::{COMPLETIONS_MAX, DEPTH_MAX, PIECES_MAX, READS_MAX};
-use super::queue_pair::Srq;
+use super::queue_pair::{Qp, Srq};
 use super::{completion, created, functions, last_errno, memory, post, removal, waits};
 use crate::queue_pair::MESSAGE_MAX;
 
@@ -272,7 +272,15 @@ functions! {
                 // SAFETY: events of this kind have a shared receive queue.
                 let srq = unsafe { event.element.srq };
                 // SAFETY: a queue is not destroyed before its events are acknowledged.
-                unsafe { Srq::of(srq) }.events.acknowledged(1);
+                unsafe { Srq::of(srq) }.low.acknowledged();
+            }
+            IBV_EVENT_QP_LAST_WQE_REACHED => {
+                // SAFETY: events of this kind have a queue pair.
+                let qp = unsafe { event.element.qp };
+                // SAFETY: a queue pair is not destroyed before its events are acknowledged.
+                if let Some(events) = &unsafe { Qp::of(qp) }.last_receive {
+                    events.acknowledged();
+                }
             }
             _ => {}
         }

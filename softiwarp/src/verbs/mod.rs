@@ -7,6 +7,7 @@
 //! The descriptors of event channels and completion channels are readable when there is an event, and also when the device's
 //! sockets are ready: the thread that wakes then calls for its event, which drives the sockets.
 
+mod affiliated;
 mod cancellation;
 mod channel;
 mod cm;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use verbs_sys::*;
 
+use super::affiliated::Affiliated;
 use super::completion::Cq;
-use super::context::{Context, Unacknowledged};
 use super::ends::Ends;
 use super::limits::{DEPTH_MAX, INLINE_MAX, PIECES_MAX};
 use super::memory::Pd;
@@ -61,6 +61,8 @@ pub(super) struct Qp {
     pub signals_all: bool,
     cap: ibv_qp_cap,
     access: AtomicU32,
+    /// With a shared receive queue: the event that it takes no more receives of it.
+    pub last_receive: Option<Arc<Affiliated>>,
     made: Made,
 }
 
@@ -79,19 +81,13 @@ struct Made {
 pub(super) struct Srq {
     raw: ibv_srq,
     pub queue: Arc<SharedReceiveQueue>,
-    /// The entry for asynchronous events, until the queue is destroyed.
-    listed: Arc<Mutex<Option<Listed>>>,
     attr: Mutex<ibv_srq_attr>,
     /// The limit event has been raised.
     reached: Arc<AtomicBool>,
-    pub events: Arc<Unacknowledged>,
+    /// Limit events.
+    pub low: Arc<Affiliated>,
     users: AtomicUsize,
 }
-
-struct Listed(*mut ibv_srq);
-
-// SAFETY: queues may be used by any thread.
-unsafe impl Send for Listed {}
 
 impl Qp {
     /// The `Qp` of an `ibv_qp`.
@@ -187,6 +183,10 @@ functions! {
             if let Some(&limit) = WAITING.get() {
                 pair.wait_for_receives(limit);
             }
+            let last_receive = shared.map(|_| Affiliated::new(IBV_EVENT_QP_LAST_WQE_REACHED));
+            if let Some(events) = last_receive.clone() {
+                pair.when_shared_receives_end(move || _ = events.report());
+            }
             let mut raw: ibv_qp = zeroed();
             raw.context = context;
             (raw.qp_context, raw.pd, raw.send_cq, raw.recv_cq) = (asked.qp_context, pd, asked.send_cq, asked.recv_cq);
@@ -207,7 +207,13 @@ functions! {
                 srq: asked.srq,
             };
             let (raw, signals_all, access) = (UnsafeCell::new(raw), asked.sq_sig_all != 0, AtomicU32::new(0));
-            Ok(Box::into_raw(Box::new(Qp { raw, rnic, ends, signals_all, cap, access, made })).cast())
+            let new = Qp { raw, rnic, ends, signals_all, cap, access, last_receive: last_receive.clone(), made };
+            let qp = Box::into_raw(Box::new(new)).cast();
+            if let Some(events) = last_receive {
+                // SAFETY: a context is closed after its queue pairs are destroyed, as verbs ask.
+                unsafe { events.begin(context, ibv_async_event__bindgen_ty_1 { qp }) };
+            }
+            Ok(qp)
         };
         created(new())
     }
@@ -264,6 +270,9 @@ functions! {
             own.rnic.remove(own.made.number);
             own.ends.pair.lock().abandon();
             own.ends.end();
+            if let Some(events) = &own.last_receive {
+                events.end();
+            }
         }
         for queue in [own.made.send_cq, own.made.recv_cq] {
             // SAFETY: completion queues live as long as the queue pairs on them.
@@ -285,19 +294,13 @@ functions! {
         created(if attr.max_wr == 0 || attr.max_wr > DEPTH_MAX || attr.max_sge > PIECES_MAX as u32 {
             Err(libc::EINVAL)
         } else {
-            let listed = Arc::new(Mutex::new(None::<Listed>));
             let reached = Arc::new(AtomicBool::new(false));
-            let events = Arc::<Unacknowledged>::default();
-            let (place, flag, counted) = (Arc::clone(&listed), Arc::clone(&reached), Arc::clone(&events));
+            let low = Affiliated::new(IBV_EVENT_SRQ_LIMIT_REACHED);
+            let (flag, events) = (Arc::clone(&reached), Arc::clone(&low));
             let tell = move || {
-                if let Some(Listed(srq)) = &*place.lock() {
-                    flag.store(true, Ordering::Release);
-                    let element = ibv_async_event__bindgen_ty_1 { srq: *srq };
-                    // SAFETY: the queue is listed, hence not destroyed yet.
-                    let context = unsafe { (**srq).context };
-                    // SAFETY: a context lives as long as its queues.
-                    unsafe { Context::report(context, IBV_EVENT_SRQ_LIMIT_REACHED, element, &counted) };
-                }
+                // Before the program sees the event.
+                flag.store(true, Ordering::Release);
+                events.report();
             };
             // SAFETY: made by `ibv_alloc_pd`, and deallocated after all that was made of it, as verbs ask.
             let domain = unsafe { &Pd::of(pd).domain }.clone();
@@ -305,10 +308,11 @@ functions! {
             let mut raw: ibv_srq = zeroed();
             (raw.context, raw.srq_context, raw.pd) = (context, asked.srq_context, pd);
             raw.handle = next_number();
-            let (place, users) = (Arc::clone(&listed), AtomicUsize::new(0));
-            let attr = Mutex::new(ibv_srq_attr { srq_limit: 0, ..attr });
-            let srq = Box::into_raw(Box::new(Srq { raw, queue, listed, attr, reached, events, users })).cast();
-            *place.lock() = Some(Listed(srq));
+            let (attr, users) = (Mutex::new(ibv_srq_attr { srq_limit: 0, ..attr }), AtomicUsize::new(0));
+            let events = Arc::clone(&low);
+            let srq = Box::into_raw(Box::new(Srq { raw, queue, attr, reached, low, users })).cast();
+            // SAFETY: a context is closed after its queues are destroyed, as verbs ask.
+            unsafe { events.begin(context, ibv_async_event__bindgen_ty_1 { srq }) };
             Ok(srq)
         })
     }
@@ -354,12 +358,7 @@ functions! {
         verb(if own.users.load(Ordering::Acquire) != 0 {
             Err(libc::EBUSY)
         } else {
-            *own.listed.lock() = None;
-            // SAFETY: made by this module, and not destroyed yet.
-            let context = unsafe { (*srq).context };
-            // SAFETY: the context is closed after its queues are destroyed.
-            unsafe { Context::withdraw(context, IBV_EVENT_SRQ_LIMIT_REACHED, srq.cast()) };
-            own.events.wait();
+            own.low.end();
             // SAFETY: made above, destroyed once.
             drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
             Ok(())

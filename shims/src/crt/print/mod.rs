@@ -8,10 +8,10 @@
 //! wide output is formatted in memory and leaves as UTF-8 through narrow functions only.
 
 use super::format::{Format, has_nan, resolve, rewrite};
-use crate::broken_pipe::make_broken_pipes_errors;
 use super::set_errno;
 use super::va_list::Arguments;
 pub use super::va_list::VaList;
+use crate::broken_pipe::make_broken_pipes_errors;
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use libc::FILE;
 use std::cell::Cell;

@@ -1,11 +1,11 @@
 //! Receives that the peer lacks, and shared receive queues that get low.
 
 use crate::shared_queue;
-use double::{Side, complete_with, hold, take_completions_along, turn};
+use double::{Side, complete_with, flush_nothing, hold, objects, take_completions_along, turn};
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags};
-use ndcompat::verbs::bindings::IBV_WC_LOC_PROT_ERR;
+use ndcompat::verbs::bindings::{IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR};
 use std::ffi::c_void;
 use std::time::Instant;
 use support::client::{Client, Ov, TIME_LIMIT, connect, open};
@@ -140,6 +140,37 @@ fn a_failure_that_is_found_while_another_queue_pair_goes_ends_its_connection() {
     assert_eq!((result.request_context, result.status), (7, Status::CANCELED));
 }
 
+/// The queue pair stays, as a message may be half in one of the shared receives.
+#[test]
+fn shared_receives_serve_others_though_the_device_never_flushes_the_queue_pair_that_failed() {
+    let _turn = turn();
+    let adapter = open();
+    let (own, peer, shared) = sharing(&adapter, 0);
+    let mut other = Client::on(&adapter);
+    other.queue_pair = queue_pair(&own, &shared);
+    let others_peer = Client::on(&adapter);
+    connect(&peer, &own);
+    connect(&others_peer, &other);
+    post(&own, &shared, 2);
+    // There is no receive for it.
+    assert_eq!(own.send(7, 8, RequestFlags::empty()), Status::SUCCESS);
+    flush_nothing();
+    let queue_pairs = objects()[0];
+    // SAFETY: no arguments.
+    assert_eq!(unsafe { own.queue_pair.flush() }, Status::SUCCESS);
+    let result = own.result();
+    assert_eq!((result.request_context, result.status), (7, Status::CANCELED));
+    assert_eq!(objects()[0], queue_pairs);
+    send(&others_peer, 2);
+    for context in 0..2 {
+        let result = own.result();
+        assert_eq!(
+            (result.request_context, result.status, result.bytes_transferred),
+            (context, Status::SUCCESS, 8)
+        );
+    }
+}
+
 #[test]
 fn a_higher_threshold_does_not_cost_the_next_notification() {
     let _turn = turn();
@@ -203,6 +234,47 @@ fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number
     (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
     let _second = queue_pair(&own, &shared);
     assert_eq!(few.internal(), Status::SUCCESS);
+}
+
+/// Nobody takes the results, of which one needed the queue pair that it is of.
+#[test]
+fn queues_go_though_the_results_of_another_queue_pair_were_saved_there() {
+    let _turn = turn();
+    let adapter = open();
+    let before = objects();
+    let (mut own, peer, shared) = sharing(&adapter, 0);
+    let mut other = Client::on(&adapter);
+    other.queue_pair = queue_pair(&own, &shared);
+    let others_peer = Client::on(&adapter);
+    connect(&peer, &own);
+    connect(&others_peer, &other);
+    complete_with(Side::Initiator, IBV_WC_LOC_QP_OP_ERR);
+    assert_eq!(other.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
+    let spare = Client::on(&adapter);
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    drop((own, other, peer, others_peer, spare, shared));
+    assert_eq!(objects(), before);
+}
+
+/// The queue pair takes the results with it, and nobody looks at them. The device's event is held.
+#[test]
+fn who_waits_for_few_receives_can_cancel_though_a_queue_pair_has_gone_that_used_one() {
+    let _turn = turn();
+    let adapter = open();
+    let (mut own, peer, shared) = sharing(&adapter, 2);
+    let spare = Client::on(&adapter);
+    connect(&peer, &own);
+    post(&own, &shared, 2);
+    let held = hold("ibv_get_async_event");
+    let mut few = Ov::new();
+    // SAFETY: the OVERLAPPED lives until it is complete.
+    assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
+    send(&peer, 1);
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    // SAFETY: no arguments.
+    assert_eq!(unsafe { shared.cancel_overlapped_requests() }, Status::SUCCESS);
+    assert_eq!(few.internal(), Status::CANCELED);
+    drop(held);
 }
 
 /// Whichever comes first, the request ends.
