@@ -113,8 +113,6 @@ NDW_ABSENT(unsigned, ResolveIpNetEntry2)
 NDW_ABSENT(unsigned, GetTcpTable)
 NDW_ABSENT(unsigned, GetExtendedTcpTable)
 NDW_ABSENT(unsigned, GetIfEntry)
-NDW_ABSENT_TEXT(int, WSAConnectByName)
-NDW_ABSENT(int, WSAConnectByList)
 /* The registry. */
 NDW_ABSENT_TEXT(int, RegOpenKeyEx)
 NDW_ABSENT_TEXT(int, RegCreateKeyEx)
