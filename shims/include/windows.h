@@ -32,6 +32,7 @@
 #include "ndwin/small.h"
 #ifndef WIN32_LEAN_AND_MEAN
 #include "ndwin/multimedia.h"
+#include "ndwin/cryptography.h"
 #endif
 #include "ndwin/crt.h"
 #include "ndwin/absent.h"

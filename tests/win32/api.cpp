@@ -12,6 +12,7 @@
 #include <netioapi.h>
 #include <psapi.h>
 #include <shellapi.h>
+#include <wincrypt.h>
 #include <winioctl.h>
 #include <strsafe.h>
 #include <tchar.h>
@@ -20,6 +21,7 @@
 #include <windowsx.h>
 #include <no_sal2.h>
 #include <crtdbg.h>
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -418,6 +420,47 @@ static void zones_clocks_and_blocks()
     CHECK(page && VirtualFree(page, 0, MEM_RELEASE));
 }
 
+static DWORD CALLBACK stops_at_once(LARGE_INTEGER size, LARGE_INTEGER copied, LARGE_INTEGER streamSize, LARGE_INTEGER streamCopied,
+    DWORD stream, DWORD reason, HANDLE source, HANDLE target, LPVOID data)
+{
+    LARGE_INTEGER length;
+    CHECK(size.QuadPart == 3 && copied.QuadPart == 0 && streamSize.QuadPart == 3 && streamCopied.QuadPart == 0 && stream == 1);
+    CHECK(GetFileSizeEx(source, &length) && length.QuadPart == 3 && GetFileSizeEx(target, &length) && length.QuadPart == 0);
+    return *static_cast<DWORD*>(data) = reason == CALLBACK_STREAM_SWITCH ? PROGRESS_STOP : PROGRESS_CONTINUE;
+}
+
+// By the declarations of the headers: the order of the arguments, and both widths.
+static void folders_copies_and_contexts()
+{
+    WCHAR folder[MAX_PATH], file[MAX_PATH], copy[MAX_PATH], *part = nullptr;
+    const UINT length = GetSystemDirectory(folder, MAX_PATH);
+    CHECK(length > 0 && length < MAX_PATH && wcslen(folder) == length && GetFileAttributes(folder) != INVALID_FILE_ATTRIBUTES);
+    // It has the library, for which the names of Windows' DLLs stand.
+    wcscat_s(folder, L"\\kernel32.dll");
+    const HMODULE library = LoadLibrary(folder);
+    CHECK(library != nullptr && GetProcAddress(library, "GetSystemDirectoryW") != nullptr && FreeLibrary(library));
+    char narrow[2];
+    CHECK(GetWindowsDirectoryA(narrow, 2) == 1 && !strcmp(narrow, "/") && GetSystemWindowsDirectoryA(narrow, 1) == 2);
+    CHECK(SearchPath(nullptr, L"sh", nullptr, MAX_PATH, file, &part) == wcslen(file) && !wcscmp(part, L"sh"));
+    CHECK(FAILS_AS(SearchPath(L"/", L"none such", L".exe", MAX_PATH, file, nullptr), 0u, ERROR_FILE_NOT_FOUND));
+
+    CHECK(GetTempPath(MAX_PATH, folder) != 0 && GetTempFileName(folder, L"cpy", 0, file) != 0 && GetTempFileName(folder, L"cpy", 0, copy) != 0);
+    const HANDLE source = CreateFile(file, GENERIC_WRITE, 0, nullptr, CREATE_ALWAYS, 0, nullptr);
+    DWORD count = 0, heard = 9;
+    CHECK(WriteFile(source, "abc", 3, &count, nullptr) && GetProcessHandleCount(GetCurrentProcess(), &count) && count > 0);
+    CHECK(CloseHandle(source) && FAILS_AS(GetProcessHandleCount(nullptr, &count), FALSE, ERROR_INVALID_HANDLE));
+    BOOL cancel = FALSE;
+    CHECK(FAILS_AS(CopyFileEx(file, copy, stops_at_once, &heard, &cancel, 0), FALSE, ERROR_REQUEST_ABORTED) && heard == PROGRESS_STOP);
+    CHECK(CopyFileEx(file, copy, nullptr, nullptr, &cancel, COPY_FILE_NO_BUFFERING) && DeleteFile(file) && DeleteFile(copy));
+
+    HCRYPTPROV context = 0;
+    BYTE bytes[16] = {};
+    CHECK(CryptAcquireContext(&context, nullptr, MS_DEF_PROV, PROV_RSA_FULL, CRYPT_VERIFYCONTEXT) && context != 0);
+    CHECK(CryptGenRandom(context, sizeof bytes, bytes) && std::count(bytes, bytes + 16, 0) < 16 && CryptReleaseContext(context, 0));
+    const DWORD none = static_cast<DWORD>(NTE_BAD_KEYSET);
+    CHECK(FAILS_AS(CryptAcquireContextA(&context, nullptr, nullptr, PROV_RSA_AES, 0), FALSE, none) && context == 0);
+}
+
 static DWORD WINAPI leaves_a_library(PVOID module)
 {
     FreeLibraryAndExitThread(static_cast<HMODULE>(module), 17);
@@ -451,6 +494,7 @@ int _tmain(int argc, TCHAR* argv[])
     changes_of_the_network(); // first, as it forks
     paths_and_characters();
     memory_that_can_be_used();
+    folders_copies_and_contexts();
     waits_and_identifiers();
     zones_clocks_and_blocks();
     text();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Overlapped datagrams: their senders, their control data, WSARecvMsg.
 #include "overlapped.h"
+#include <numeric>
+#include <vector>
 
 // On Linux such a receive would wait for ever.
 static void nothing_is_received_without_an_address_of_ones_own()
@@ -250,9 +252,100 @@ static void a_message_is_sent_with_its_control_data()
     CHECK(closesocket(to) == 0 && closesocket(from) == 0 && CloseHandle(port));
 }
 
+// More buffers than Linux takes at a time: they are one datagram all the same.
+static void thousands_of_buffers_are_one_datagram()
+{
+    const SOCKET from = bound(SOCK_DGRAM), to = bound(SOCK_DGRAM);
+    sockaddr_in target = name_of(to), source = name_of(from), sender = {};
+    const DWORD count = 5000;
+    const DWORD size = 3 * count;
+    std::vector<char> sent(size), got(size);
+    std::iota(sent.begin(), sent.end(), '\1');
+    std::vector<WSABUF> out(count), in(count);
+    for (DWORD i = 0; i < count; i++) {
+        out[i] = {3, &sent[3 * i]};
+        // Of other lengths, some of them none.
+        in[i] = {i % 2 == 0 ? 0u : 6u, &got[i % 2 == 0 ? 0 : 3 * (i - 1)]};
+    }
+    alignas(cmsghdr) char control[WSA_CMSG_SPACE(sizeof(IN_PKTINFO))] = {};
+    for (const bool overlapped : {false, true}) {
+        for (const bool message : {false, true}) {
+            Request sending, receiving;
+            DWORD bytes = 0, flags = 0;
+            int length = sizeof sender;
+            WSAMSG told = {raw(target), sizeof target, out.data(), count, {sizeof control, control}, 0};
+            WSACMSGHDR* const header = WSA_CMSG_FIRSTHDR(&told);
+            header->cmsg_level = IPPROTO_IP;
+            header->cmsg_type = IP_PKTINFO;
+            header->cmsg_len = WSA_CMSG_LEN(sizeof(IN_PKTINFO));
+            const auto receives = [&](LPDWORD received, Request* request) {
+                return WSARecvFrom(to, in.data(), count, received, &flags, raw(sender), &length, request, nullptr);
+            };
+            const auto sends = [&](LPDWORD done, Request* request) {
+                return message ? WSASendMsg(from, &told, 0, done, request, nullptr)
+                               : WSASendTo(from, out.data(), count, done, 0, raw(target), sizeof target, request, nullptr);
+            };
+            if (overlapped) {
+                CHECK(receives(nullptr, &receiving) == SOCKET_ERROR && WSAGetLastError() == WSA_IO_PENDING);
+                CHECK(began(sends(nullptr, &sending) == 0 ? 0 : WSAGetLastError()));
+                CHECK(ended(from, sending, size) && ended(to, receiving, size));
+            } else {
+                CHECK(sends(&bytes, nullptr) == 0 && bytes == size);
+                CHECK(receives(&bytes, nullptr) == 0 && bytes == size);
+            }
+            CHECK(got == sent && length == sizeof sender && sender.sin_port == source.sin_port);
+            std::fill(got.begin(), got.end(), '\0');
+        }
+    }
+    // One that is too long for the buffers fills them.
+    DWORD bytes = 0, flags = 0;
+    CHECK(sendto(from, sent.data(), static_cast<int>(size), 0, raw(target), sizeof target) == static_cast<int>(size));
+    FAILS(WSARecv(to, in.data(), 2000, &bytes, &flags, nullptr, nullptr), WSAEMSGSIZE);
+    CHECK(std::equal(got.begin(), got.begin() + 6000, sent.begin()) && got[6000] == 0);
+    // And one that is too long for the network is none.
+    const std::vector<WSABUF> much(count, WSABUF{size, sent.data()});
+    FAILS(WSASendTo(from, const_cast<WSABUF*>(much.data()), count, &bytes, 0, raw(target), sizeof target, nullptr, nullptr), WSAEMSGSIZE);
+    CHECK(closesocket(from) == 0 && closesocket(to) == 0);
+}
+
+// On a datagram socket; a stream's sends have no use for an address.
+static void an_address_that_is_cut_off_is_a_fault()
+{
+    const SOCKET from = bound(SOCK_DGRAM), to = bound(SOCK_DGRAM);
+    sockaddr_in target = name_of(to);
+    sockaddr_in6 six = {};
+    six.sin6_family = AF_INET6;
+    char byte = 'x';
+    WSABUF buffer = {1, &byte};
+    DWORD bytes = 0;
+    WSAMSG message = {};
+    message.lpBuffers = &buffer;
+    message.dwBufferCount = 1;
+    Pair pair;
+    for (const int length : {0, 1, 2, 8, 15}) {
+        FAILS(sendto(from, &byte, 1, 0, raw(target), static_cast<socklen_t>(length)), WSAEFAULT);
+        for (Request* request : {static_cast<Request*>(nullptr), new Request}) {
+            FAILS(WSASendTo(from, &buffer, 1, &bytes, 0, raw(target), length, request, nullptr), WSAEFAULT);
+            message.name = raw(target);
+            message.namelen = length;
+            FAILS(WSASendMsg(from, &message, 0, &bytes, request, nullptr), WSAEFAULT);
+            delete request;
+        }
+        CHECK(sendto(pair.near_end, &byte, 1, 0, raw(target), static_cast<socklen_t>(length)) == 1);
+    }
+    FAILS(WSASendTo(from, &buffer, 1, &bytes, 0, reinterpret_cast<sockaddr*>(&six), sizeof six - 1, nullptr, nullptr), WSAEFAULT);
+    FAILS(sendto(-1, &byte, 1, 0, raw(target), 8), WSAENOTSOCK);
+    // It is whole, or there is none.
+    CHECK(sendto(from, &byte, 1, 0, raw(target), sizeof target) == 1);
+    CHECK(connect(from, raw(target), sizeof target) == 0 && sendto(from, &byte, 1, 0, nullptr, 0) == 1);
+    CHECK(closesocket(from) == 0 && closesocket(to) == 0);
+}
+
 int main()
 {
     return run({
+        thousands_of_buffers_are_one_datagram,
+        an_address_that_is_cut_off_is_a_fault,
         a_message_is_sent_with_its_control_data,
         nothing_is_received_without_an_address_of_ones_own,
         datagrams_with_their_senders,

@@ -182,9 +182,95 @@ static void the_names_of_errors_of_berkeley_are_those_of_winsock()
     CHECK(h_errno == WSATRY_AGAIN);
 }
 
+// As Windows reads addresses; the error is that of NULL only.
+static void numbers_of_addresses_as_berkeley_writes_them()
+{
+    const struct {
+        const char* text;
+        UINT expected;
+    } rows[] = {
+        {"1.2.3.4", 0x04030201}, {"", INADDR_NONE}, {" ", INADDR_ANY}, {"  ", INADDR_NONE}, {"\t", INADDR_NONE}, {" 0", INADDR_NONE},
+        {" 3.4.5.6", INADDR_NONE}, {"3.4.5.6 ", 0x06050403}, {"3.4.5.6 7", 0x06050403}, {"1.2.3 .4", 0x03000201},
+        {"3 .4.5.6", 0x03000000}, {"1.2.3.256", INADDR_NONE}, {"0x2134", 0x34210000}, {"1.2.3.010", 0x08030201},
+        {"1.2.3.0xaA", 0xaa030201}, {"1.1.1.0x", INADDR_NONE}, {"1234BEEF", INADDR_NONE}, {"::1", INADDR_NONE},
+        {"3.4.5.6.7", INADDR_NONE}, {".", INADDR_NONE}, {"0.0.0.0", INADDR_ANY},
+    };
+    for (const auto& row : rows) {
+        WSASetLastError(7);
+        CHECK(inet_addr(row.text) == row.expected);
+        CHECK(WSAGetLastError() == 7);
+    }
+    const char* volatile none = nullptr;
+    CHECK(inet_addr(none) == INADDR_NONE && WSAGetLastError() == WSAEFAULT);
+}
+
+// inet_ntop and inet_pton are InetNtopA and InetPtonA.
+static void addresses_as_text_by_their_small_names()
+{
+    IN6_ADDR embedded = {};
+    const UCHAR end[] = {0x5e, 0xfe, 1, 2, 3, 4};
+    memcpy(&embedded.s6_addr[10], end, sizeof end);
+    char text[INET6_ADDRSTRLEN], narrow[INET6_ADDRSTRLEN];
+    IN_ADDR four = {};
+    four.s_addr = 0x04030201;
+    CHECK(inet_ntop(AF_INET, &four, text, sizeof text) == text && strcmp(text, "1.2.3.4") == 0);
+    CHECK(inet_ntop(AF_INET6, &embedded, text, sizeof text) == text && strcmp(text, "::5efe:1.2.3.4") == 0);
+    CHECK(InetNtopA(AF_INET6, &embedded, narrow, sizeof narrow) == narrow && strcmp(text, narrow) == 0);
+    const auto refused = [&](int family, const void* address, char* room, socklen_t size, int code, int linux_code) {
+        WSASetLastError(0);
+        errno = 0;
+        CHECK(inet_ntop(family, address, room, size) == nullptr);
+        CHECK(WSAGetLastError() == code && errno == linux_code);
+    };
+    refused(99, &four, text, sizeof text, WSAEAFNOSUPPORT, EAFNOSUPPORT);
+    refused(AF_INET, &four, text, 7, ERROR_INVALID_PARAMETER, ENOSPC);
+    refused(AF_INET, &four, text, 0, ERROR_INVALID_PARAMETER, ENOSPC);
+    refused(AF_INET, &four, nullptr, 16, ERROR_INVALID_PARAMETER, ENOSPC);
+    CHECK(inet_pton(AF_INET, "4.3.2.1", &four) == 1 && four.s_addr == 0x01020304);
+    WSASetLastError(7);
+    CHECK(inet_pton(AF_INET, "4.3.2", &four) == 0 && WSAGetLastError() == 7);
+    FAILS(inet_pton(99, "4.3.2.1", &four), WSAEAFNOSUPPORT);
+    CHECK(errno == EAFNOSUPPORT);
+    const char* volatile none = nullptr;
+    FAILS(inet_pton(AF_INET, none, &four), WSAEFAULT);
+}
+
+// By the declarations of the headers; the rest is in the library's own tests.
+static void connections_by_name_and_by_list()
+{
+    const SOCKET from = listener();
+    sockaddr_in target = name_of(from), local = {}, remote = {};
+    WCHAR port[8];
+    char narrow[8];
+    swprintf_s(port, L"%u", ntohs(target.sin_port));
+    sprintf_s(narrow, "%u", ntohs(target.sin_port));
+    WCHAR host[] = L"127.0.0.1";
+    SOCKET_ADDRESS_LIST list = {1, {{reinterpret_cast<sockaddr*>(&target), sizeof target}}};
+    const timeval time = {60, 0};
+    for (const int way : {0, 1, 2}) {
+        DWORD local_length = sizeof local, remote_length = sizeof remote;
+        sockaddr* const own = reinterpret_cast<sockaddr*>(&local);
+        sockaddr* const peer = reinterpret_cast<sockaddr*>(&remote);
+        const SOCKET s = stream();
+        const BOOL done = way == 0   ? WSAConnectByNameW(s, host, port, &local_length, own, &remote_length, peer, &time, nullptr)
+                          : way == 1 ? WSAConnectByNameA(s, "127.0.0.1", narrow, &local_length, own, &remote_length, peer, nullptr, nullptr)
+                                     : WSAConnectByList(s, &list, &local_length, own, &remote_length, peer, &time, nullptr);
+        CHECK(done && local_length == sizeof local && remote_length == sizeof remote);
+        CHECK(remote.sin_port == target.sin_port && local.sin_port == name_of(s).sin_port);
+        CHECK(setsockopt(s, SOL_SOCKET, SO_UPDATE_CONNECT_CONTEXT, nullptr, 0) == 0);
+        const SOCKET accepted = accept(from, nullptr, nullptr);
+        CHECK(send(accepted, "x", 1, 0) == 1 && recv(s, narrow + 7, 1, 0) == 1 && narrow[7] == 'x');
+        CHECK(closesocket(accepted) == 0 && closesocket(s) == 0);
+    }
+    CHECK(closesocket(from) == 0);
+}
+
 int main()
 {
     return run({
+        connections_by_name_and_by_list,
+        numbers_of_addresses_as_berkeley_writes_them,
+        addresses_as_text_by_their_small_names,
         protocols_and_numbers,
         names,
         an_address_is_listed_once,

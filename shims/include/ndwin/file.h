@@ -87,6 +87,22 @@
 #define MOVEFILE_DELAY_UNTIL_REBOOT 0x00000004
 #define MOVEFILE_WRITE_THROUGH      0x00000008
 
+#define COPY_FILE_FAIL_IF_EXISTS              0x00000001
+#define COPY_FILE_RESTARTABLE                 0x00000002
+#define COPY_FILE_OPEN_SOURCE_FOR_WRITE       0x00000004
+#define COPY_FILE_ALLOW_DECRYPTED_DESTINATION 0x00000008
+#define COPY_FILE_COPY_SYMLINK                0x00000800
+#define COPY_FILE_NO_BUFFERING                0x00001000
+#define CALLBACK_CHUNK_FINISHED 0x00000000
+#define CALLBACK_STREAM_SWITCH  0x00000001
+#define PROGRESS_CONTINUE 0
+#define PROGRESS_CANCEL   1
+#define PROGRESS_STOP     2
+#define PROGRESS_QUIET    3
+typedef DWORD (CALLBACK *LPPROGRESS_ROUTINE)(
+    LARGE_INTEGER size, LARGE_INTEGER copied, LARGE_INTEGER streamSize, LARGE_INTEGER streamCopied, DWORD stream, DWORD reason,
+    HANDLE source, HANDLE target, LPVOID data);
+
 typedef struct _BY_HANDLE_FILE_INFORMATION {
     DWORD dwFileAttributes;
     FILETIME ftCreationTime;
@@ -318,6 +334,10 @@ NDW_API(BOOL, MoveFileExA, (LPCSTR from, LPCSTR to, DWORD flags));
 NDW_API(BOOL, MoveFileExW, (LPCWSTR from, LPCWSTR to, DWORD flags));
 NDW_API(BOOL, CopyFileA, (LPCSTR from, LPCSTR to, BOOL mustBeNew));
 NDW_API(BOOL, CopyFileW, (LPCWSTR from, LPCWSTR to, BOOL mustBeNew));
+NDW_API(BOOL, CopyFileExA,
+    (LPCSTR from, LPCSTR to, LPPROGRESS_ROUTINE routine, LPVOID data, LPBOOL cancel, DWORD flags));
+NDW_API(BOOL, CopyFileExW,
+    (LPCWSTR from, LPCWSTR to, LPPROGRESS_ROUTINE routine, LPVOID data, LPBOOL cancel, DWORD flags));
 NDW_API(BOOL, CreateDirectoryA, (LPCSTR name, struct _SECURITY_ATTRIBUTES *security));
 NDW_API(BOOL, CreateDirectoryW, (LPCWSTR name, struct _SECURITY_ATTRIBUTES *security));
 NDW_API(BOOL, RemoveDirectoryA, (LPCSTR name));
@@ -339,6 +359,17 @@ NDW_API(HANDLE, FindFirstFileExW, (LPCWSTR name, FINDEX_INFO_LEVELS level, LPVOI
 NDW_API(BOOL, FindNextFileA, (HANDLE search, LPWIN32_FIND_DATAA data));
 NDW_API(BOOL, FindNextFileW, (HANDLE search, LPWIN32_FIND_DATAW data));
 NDW_API(BOOL, FindClose, (HANDLE search));
+/* The folder of this library. */
+NDW_API(UINT, GetSystemDirectoryA, (LPSTR buffer, UINT room));
+NDW_API(UINT, GetSystemDirectoryW, (LPWSTR buffer, UINT room));
+/* "/" */
+NDW_API(UINT, GetWindowsDirectoryA, (LPSTR buffer, UINT room));
+NDW_API(UINT, GetWindowsDirectoryW, (LPWSTR buffer, UINT room));
+NDW_API(UINT, GetSystemWindowsDirectoryA, (LPSTR buffer, UINT room));
+NDW_API(UINT, GetSystemWindowsDirectoryW, (LPWSTR buffer, UINT room));
+/* A list of folders has semicolons or colons between them. */
+NDW_API(DWORD, SearchPathA, (LPCSTR list, LPCSTR name, LPCSTR extension, DWORD size, LPSTR buffer, LPSTR *part));
+NDW_API(DWORD, SearchPathW, (LPCWSTR list, LPCWSTR name, LPCWSTR extension, DWORD size, LPWSTR buffer, LPWSTR *part));
 NDW_API(DWORD, GetTempPathA, (DWORD room, LPSTR buffer));
 NDW_API(DWORD, GetTempPathW, (DWORD room, LPWSTR buffer));
 NDW_API(UINT, GetTempFileNameA, (LPCSTR folder, LPCSTR prefix, UINT number, LPSTR name));
@@ -359,6 +390,7 @@ typedef LPWIN32_FIND_DATAW LPWIN32_FIND_DATA;
 #define MoveFile            MoveFileW
 #define MoveFileEx          MoveFileExW
 #define CopyFile            CopyFileW
+#define CopyFileEx          CopyFileExW
 #define CreateDirectory     CreateDirectoryW
 #define CreateHardLink      CreateHardLinkW
 #define CreateSymbolicLink  CreateSymbolicLinkW
@@ -368,6 +400,10 @@ typedef LPWIN32_FIND_DATAW LPWIN32_FIND_DATA;
 #define FindFirstFile       FindFirstFileW
 #define FindFirstFileEx     FindFirstFileExW
 #define FindNextFile        FindNextFileW
+#define GetSystemDirectory  GetSystemDirectoryW
+#define GetWindowsDirectory GetWindowsDirectoryW
+#define GetSystemWindowsDirectory GetSystemWindowsDirectoryW
+#define SearchPath          SearchPathW
 #define GetTempPath         GetTempPathW
 #define GetTempFileName     GetTempFileNameW
 #define GetCurrentDirectory GetCurrentDirectoryW
@@ -384,6 +420,7 @@ typedef LPWIN32_FIND_DATAA LPWIN32_FIND_DATA;
 #define MoveFile            MoveFileA
 #define MoveFileEx          MoveFileExA
 #define CopyFile            CopyFileA
+#define CopyFileEx          CopyFileExA
 #define CreateDirectory     CreateDirectoryA
 #define CreateHardLink      CreateHardLinkA
 #define CreateSymbolicLink  CreateSymbolicLinkA
@@ -393,6 +430,10 @@ typedef LPWIN32_FIND_DATAA LPWIN32_FIND_DATA;
 #define FindFirstFile       FindFirstFileA
 #define FindFirstFileEx     FindFirstFileExA
 #define FindNextFile        FindNextFileA
+#define GetSystemDirectory  GetSystemDirectoryA
+#define GetWindowsDirectory GetWindowsDirectoryA
+#define GetSystemWindowsDirectory GetSystemWindowsDirectoryA
+#define SearchPath          SearchPathA
 #define GetTempPath         GetTempPathA
 #define GetTempFileName     GetTempFileNameA
 #define GetCurrentDirectory GetCurrentDirectoryA

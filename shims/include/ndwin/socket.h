@@ -61,6 +61,18 @@ NDW_NATIVE(struct servent *, getservbyname, (const char *name, const char *proto
 NDW_NATIVE(struct servent *, getservbyport, (int port, const char *protocol));
 NDW_NATIVE(struct protoent *, getprotobyname, (const char *name));
 NDW_NATIVE(struct protoent *, getprotobynumber, (int number));
+NDW_NATIVE_NTH(in_addr_t, inet_addr, (const char *text));
+#if defined(__USE_FORTIFY_LEVEL) && __USE_FORTIFY_LEVEL > 0 && __GLIBC_PREREQ(2, 42)
+/* <arpa/inet.h> has defined them inline, as calls of the C library's. */
+EXTERN_C const char *ndw_inet_ntop(int family, const void *address, char *text, socklen_t size);
+EXTERN_C int ndw_inet_pton(int family, const char *text, void *address);
+#define inet_ntop ndw_inet_ntop
+#define inet_pton ndw_inet_pton
+#else
+NDW_NATIVE_NTH(const char *, inet_ntop,
+    (int family, const void *__restrict address, char *__restrict text, socklen_t size));
+NDW_NATIVE_NTH(int, inet_pton, (int family, const char *__restrict text, void *__restrict address));
+#endif
 #ifdef __USE_XOPEN2K
 NDW_NATIVE(int, getaddrinfo,
     (const char *__restrict node, const char *__restrict service, const struct addrinfo *__restrict hints,

@@ -39,6 +39,7 @@ NDW_API(HANDLE, GetCurrentProcess, (void));
 NDW_API(BOOL, TerminateProcess, (HANDLE process, UINT code));
 NDW_API(DWORD, GetCurrentProcessId, (void));
 NDW_API(DWORD, GetProcessId, (HANDLE process));
+NDW_API(BOOL, GetProcessHandleCount, (HANDLE process, PDWORD count));
 NDW_API(void, FlushProcessWriteBuffers, (void));
 
 /* Access rights. The handle of GetCurrentProcess() has all of them. */

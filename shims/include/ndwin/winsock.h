@@ -326,6 +326,16 @@ NDW_API(SOCKET, WSAAccept,
 NDW_API(int, WSAConnect,
     (SOCKET socket, const struct sockaddr *address, int length, LPWSABUF callerData, LPWSABUF calleeData,
      LPQOS sqos, LPQOS gqos));
+/* They wait whatever the socket does otherwise. The last argument must be NULL. */
+NDW_API(BOOL, WSAConnectByNameA,
+    (SOCKET socket, LPCSTR node, LPCSTR service, LPDWORD localLength, LPSOCKADDR local, LPDWORD remoteLength, LPSOCKADDR remote,
+     const struct timeval *timeout, LPWSAOVERLAPPED reserved));
+NDW_API(BOOL, WSAConnectByNameW,
+    (SOCKET socket, LPWSTR node, LPWSTR service, LPDWORD localLength, LPSOCKADDR local, LPDWORD remoteLength, LPSOCKADDR remote,
+     const struct timeval *timeout, LPWSAOVERLAPPED reserved));
+NDW_API(BOOL, WSAConnectByList,
+    (SOCKET socket, PSOCKET_ADDRESS_LIST list, LPDWORD localLength, LPSOCKADDR local, LPDWORD remoteLength, LPSOCKADDR remote,
+     const struct timeval *timeout, LPWSAOVERLAPPED reserved));
 NDW_API(int, WSASend,
     (SOCKET socket, LPWSABUF buffers, DWORD count, LPDWORD sent, DWORD flags, LPWSAOVERLAPPED overlapped,
      LPWSAOVERLAPPED_COMPLETION_ROUTINE routine));
@@ -471,6 +481,7 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #define WSAPROTOCOL_INFO   WSAPROTOCOL_INFOW
 #define LPWSAPROTOCOL_INFO LPWSAPROTOCOL_INFOW
 #define WSASocket          WSASocketW
+#define WSAConnectByName   WSAConnectByNameW
 #define GetAddrInfo        GetAddrInfoW
 #define FreeAddrInfo       FreeAddrInfoW
 #define GetNameInfo        GetNameInfoW
@@ -487,6 +498,7 @@ NDW_API(LPCWSTR, InetNtopW, (INT family, const VOID *address, LPWSTR string, siz
 #define WSAPROTOCOL_INFO   WSAPROTOCOL_INFOA
 #define LPWSAPROTOCOL_INFO LPWSAPROTOCOL_INFOA
 #define WSASocket          WSASocketA
+#define WSAConnectByName   WSAConnectByNameA
 #define GetAddrInfo        GetAddrInfoA
 #define FreeAddrInfo       FreeAddrInfoA
 #define GetNameInfo        GetNameInfoA

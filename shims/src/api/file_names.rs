@@ -1,17 +1,16 @@
-//! Files by name: `DeleteFile`, `MoveFile`, `CopyFile`, `CreateDirectory`, `GetFileAttributes` and related functions.
+//! Files by name: `DeleteFile`, `MoveFile`, `CreateDirectory`, `GetFileAttributes` and related functions.
 
+use super::copy_file::copy_file;
 use crate::arguments::{Out, Text};
 use crate::boundary::{guard, guard_bool};
 use crate::error::*;
-use crate::files::{
-    ATTRIBUTE_READONLY, attributes, error_at, error_of, folder_of, is_device, path_of, times,
-};
+use crate::files::{ATTRIBUTE_READONLY, attributes, error_at, folder_of, is_device, path_of, times};
 use crate::text::{Unit, narrow_and_wide};
 use crate::time::FileTime;
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 const INVALID_FILE_ATTRIBUTES: u32 = u32::MAX;
@@ -185,40 +184,6 @@ pub(super) fn move_file(from: &Path, to: &Path, flags: u32) -> Result<(), u32> {
     }
 }
 
-fn copy_file(from: &Path, to: &Path, must_be_new: bool) -> Result<(), u32> {
-    let found = look(from)?;
-    if found.is_dir() || std::fs::metadata(to).is_ok_and(|there| there.is_dir()) {
-        return Err(ERROR_ACCESS_DENIED);
-    }
-    let at_target = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => ERROR_FILE_EXISTS,
-        _ => error_at(&error, to),
-    };
-    let failed = |error: io::Error| error_of(&error);
-    let mut source = std::fs::File::open(from).map_err(|error| error_at(&error, from))?;
-    let found = source.metadata().map_err(failed)?;
-    let mut options = std::fs::OpenOptions::new();
-    // Not truncated yet: it may be the source under another name.
-    options.write(true).create(true).truncate(false).create_new(must_be_new).mode(found.permissions().mode());
-    let mut target = options.open(to).map_err(at_target)?;
-    let there = target.metadata().map_err(failed)?;
-    if is_device(&there) {
-        io::copy(&mut source, &mut target).map_err(failed)?;
-        return Ok(());
-    }
-    if (found.dev(), found.ino()) == (there.dev(), there.ino()) {
-        return Err(ERROR_SHARING_VIOLATION);
-    }
-    if there.is_file() {
-        target.set_len(0).map_err(failed)?;
-    }
-    io::copy(&mut source, &mut target).map_err(failed)?;
-    target.set_permissions(found.permissions()).map_err(failed)?;
-    // The copy was last written to when the source was, unless the file system has its own idea.
-    let _ = found.modified().and_then(|last_write| target.set_modified(last_write));
-    Ok(())
-}
-
 fn move_ex<T: Unit>(from: Text<'_, T>, to: Text<'_, T>, flags: u32) -> i32 {
     guard_bool(|| {
         let from = path(from)?;
@@ -228,13 +193,6 @@ fn move_ex<T: Unit>(from: Text<'_, T>, to: Text<'_, T>, flags: u32) -> i32 {
 
 fn move_simply<T: Unit>(from: Text<'_, T>, to: Text<'_, T>) -> i32 {
     move_ex(from, to, MOVE_COPIES)
-}
-
-fn copy<T: Unit>(from: Text<'_, T>, to: Text<'_, T>, must_be_new: i32) -> i32 {
-    guard_bool(|| {
-        let from = path(from)?;
-        copy_file(&from, &path(to)?, must_be_new != 0)
-    })
 }
 
 fn create_directory<T: Unit>(name: Text<'_, T>, _security: *const c_void) -> i32 {
@@ -271,8 +229,6 @@ narrow_and_wide! {
     ndw_MoveFileA ndw_MoveFileW = move_simply(from: Text<'_, T>, to: Text<'_, T>) -> i32;
     "`MoveFileEx`: without `MOVEFILE_DELAY_UNTIL_REBOOT`."
     ndw_MoveFileExA ndw_MoveFileExW = move_ex(from: Text<'_, T>, to: Text<'_, T>, flags: u32) -> i32;
-    "`CopyFile`."
-    ndw_CopyFileA ndw_CopyFileW = copy(from: Text<'_, T>, to: Text<'_, T>, must_be_new: i32) -> i32;
     "`CreateDirectory`."
     ndw_CreateDirectoryA ndw_CreateDirectoryW = create_directory(name: Text<'_, T>, security: *const c_void) -> i32;
     "`RemoveDirectory`."

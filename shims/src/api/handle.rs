@@ -5,6 +5,7 @@ use crate::boundary::guard_bool;
 use crate::error::*;
 use crate::io::File;
 use crate::object::{Object, RawHandle, handle, thread};
+use crate::process;
 use crate::winsock;
 use std::sync::Arc;
 
@@ -166,6 +167,25 @@ pub extern "C" fn ndw_DuplicateHandle(
     })
 }
 
+/// How many sockets are open, which no table here counts.
+fn sockets() -> usize {
+    let is_socket = |path: std::path::PathBuf| {
+        std::fs::read_link(path).is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
+    };
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    open.filter(|entry| is_socket(entry.path())).count()
+}
+
+/// `GetProcessHandleCount`: handles of this process, and its sockets.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_GetProcessHandleCount(process: RawHandle, count: Out<'_, u32>) -> i32 {
+    guard_bool(|| {
+        process::own(process)?;
+        count.required(ERROR_NOACCESS)?.put((handle::count() + sockets()) as u32);
+        Ok(())
+    })
+}
+
 /// `GetCurrentProcess`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw_GetCurrentProcess() -> RawHandle {
@@ -282,6 +302,39 @@ mod tests {
         let nowhere = ndw_GetHandleInformation(handle, Out::NULL);
         assert_eq!((nowhere, last_error()), (0, ERROR_NOACCESS));
         assert_eq!(close_handle(handle), 1);
+    }
+
+    #[test]
+    fn handles_and_sockets_of_the_process_are_counted() {
+        crate::alone::run("api::handle::tests::the_only_thread_counts_handles");
+    }
+
+    #[test]
+    #[ignore = "counts what all threads have opened; the test above runs it"]
+    fn the_only_thread_counts_handles() {
+        let count = || {
+            let mut count = u32::MAX;
+            assert_eq!(ndw_GetProcessHandleCount(ndw_GetCurrentProcess(), Out::from(&mut count)), 1);
+            count
+        };
+        let before = count();
+        let handles: Vec<_> = (0..100).map(|_| event()).collect();
+        assert_eq!(count(), before + 100);
+        // A file that is no handle's is none.
+        let sockets = [(); 3].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(count(), before + 103);
+        drop((sockets, file));
+        handles.into_iter().for_each(|handle| assert_eq!(close_handle(handle), 1));
+        assert_eq!(count(), before);
+        for (process, place, code) in [
+            (RawHandle::NULL, Some(before), ERROR_INVALID_HANDLE),
+            (RawHandle::INVALID, None, ERROR_NOACCESS),
+        ] {
+            let mut place = place;
+            let counted = ndw_GetProcessHandleCount(process, place.as_mut().map_or(Out::NULL, Out::from));
+            assert_eq!((counted, last_error()), (0, code));
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn fill(memory: &mut [u8]) -> Result<(), u32> {
 ///
 /// # Safety
 /// `buffer` has room for `length` bytes, which nobody else uses meanwhile.
-unsafe fn fill_for_caller(buffer: *mut u8, length: u32) -> Result<(), u32> {
+pub(super) unsafe fn fill_for_caller(buffer: *mut u8, length: u32) -> Result<(), u32> {
     // SAFETY: the room is there, as this function asks; only the kernel looks at it, which writes.
     fill(unsafe { std::slice::from_raw_parts_mut(buffer, length as usize) })
 }

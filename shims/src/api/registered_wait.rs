@@ -7,6 +7,7 @@ use crate::files::disk::DiskFile;
 use crate::io::pool;
 use crate::io::signal::Signal;
 use crate::object::callbacks::{self, Callbacks, Completion};
+use crate::object::timer::Timer;
 use crate::object::watch::Watch;
 use crate::object::{Object, RawHandle};
 use std::ffi::c_void;
@@ -25,6 +26,8 @@ struct RegisteredWait {
     signal: Arc<Signal>,
     /// The file that is waited for, whose signal says what is there when it is asked for.
     file: Option<Weak<DiskFile>>,
+    /// The timer that is waited for, which goes off for who waits when its last handle is closed, too.
+    _timer: Option<Arc<Timer>>,
     timeout: Option<Duration>,
     watch: Arc<Watch>,
     callbacks: Arc<Callbacks>,
@@ -68,6 +71,7 @@ pub unsafe extern "C" fn ndw_RegisterWaitForSingleObject(
         }
         let signal = object.signal().ok_or(ERROR_INVALID_HANDLE)?;
         let file = if let Object::Disk(file) = &object { Some(Arc::downgrade(file)) } else { None };
+        let timer = if let Object::Timer(timer) = object { Some(timer) } else { None };
         callbacks::start_timed_threads()?;
         let context = context.expose_provenance();
         let registered = Arc::new_cyclic(|registered: &Weak<RegisteredWait>| {
@@ -86,6 +90,7 @@ pub unsafe extern "C" fn ndw_RegisterWaitForSingleObject(
             RegisteredWait {
                 signal,
                 file,
+                _timer: timer,
                 timeout: (millis != u32::MAX).then(|| Duration::from_millis(millis.into())),
                 watch: Watch::new(call),
                 callbacks: Arc::default(),

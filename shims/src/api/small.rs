@@ -185,7 +185,7 @@ pub unsafe extern "C" fn ndw_CaptureStackBackTrace(
 }
 
 /// What differs between the widths.
-trait Named: Unit {
+pub(super) trait Named: Unit {
     /// # Safety
     /// There is room for `size` units.
     unsafe fn module_name(buffer: *mut Self, size: u32) -> u32;
@@ -237,7 +237,7 @@ unsafe fn image_name<T: Named>(process: RawHandle, flags: u32, buffer: *mut T, s
 
 /// # Safety
 /// `buffer` is NULL or has room for `size` units; `part` is NULL or writable.
-unsafe fn full_path<T: Named + PartialEq + From<u8>>(
+pub(super) unsafe fn full_path<T: Named + PartialEq + From<u8>>(
     file: Text<'_, T>,
     size: u32,
     buffer: *mut T,

@@ -214,4 +214,11 @@ codes! { WIN32_TEXTS:
     WSATRY_AGAIN = 11002, "The name server did not answer; try again";
     WSANO_RECOVERY = 11003, "The name server failed for good";
     WSANO_DATA = 11004, "The name has no data of this type";
+    NTE_BAD_FLAGS = 0x8009_0009, "The cryptographic provider does not know the flags";
+    NTE_PERM = 0x8009_0010, "The cryptographic provider denies access";
+    NTE_BAD_PROV_TYPE = 0x8009_0014, "The type of the cryptographic provider is not valid";
+    NTE_BAD_KEYSET = 0x8009_0016, "There is no such container of keys";
+    NTE_PROV_TYPE_NOT_DEF = 0x8009_0017, "There is no cryptographic provider of this type";
+    NTE_KEYSET_NOT_DEF = 0x8009_0019, "There is no such cryptographic provider";
+    NTE_PROV_TYPE_NO_MATCH = 0x8009_001B, "The cryptographic provider is of another type";
 }

@@ -71,7 +71,8 @@ impl Drop for DiskFile {
 }
 
 impl DiskFile {
-    fn of(file: File, reads: bool, writes: bool) -> io::Result<DiskFile> {
+    /// A file that was opened for that.
+    pub(crate) fn of(file: File, reads: bool, writes: bool) -> io::Result<DiskFile> {
         let found = file.metadata()?;
         Ok(DiskFile::with(file, &found, reads, writes))
     }

@@ -114,6 +114,11 @@ pub(crate) fn change_flags(handle: RawHandle, mask: u8, flags: u8) -> Option<u8>
     table(shard).change_flags(position, |serial| generation_of(serial) == generation, mask, flags)
 }
 
+/// How many handles are open.
+pub(crate) fn count() -> usize {
+    (0..SHARDS).map(|shard| table(shard).count()).sum()
+}
+
 /// Removes `handle` from the table.
 pub(crate) fn close(handle: RawHandle) -> Option<Object> {
     let (shard, position, generation) = decode(handle)?;

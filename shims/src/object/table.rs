@@ -90,6 +90,12 @@ impl<T: Clone> Table<T> {
         Some(before)
     }
 
+    /// How many objects are open.
+    pub(super) fn count(&self) -> usize {
+        let table = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        table.slots.len() - table.free.len()
+    }
+
     /// The serial of the open object at a position, or 0.
     #[inline]
     pub(super) fn serial(&self, position: usize) -> u32 {

@@ -15,6 +15,7 @@ pub mod catalogue;
 mod changes;
 mod completion_routine;
 pub mod condition;
+pub mod connect_by_name;
 mod errors;
 pub mod event;
 pub mod extension;

@@ -1,11 +1,12 @@
-//! Addresses as text: `WSAStringToAddress`, `WSAAddressToString`, `InetPton`, `InetNtop`.
+//! Addresses as text: `WSAStringToAddress`, `WSAAddressToString`, `InetPton`, `InetNtop`, and the names that the C library has, too:
+//! `inet_addr`, `inet_pton`, `inet_ntop`. The latter set `errno` as well as the last error.
 
 use super::address::{display, display_v6, parse, read_sockaddr, sockaddr_size, write_sockaddr};
-use super::outcome;
+use super::{failed, outcome};
 use crate::arguments::Text;
 use crate::error::*;
 use crate::text::{self, Unit, narrow_and_wide};
-use libc::{AF_INET, AF_INET6, sockaddr};
+use libc::{AF_INET, AF_INET6, c_char, c_int, sockaddr, socklen_t};
 use std::ffi::c_void;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -199,6 +200,60 @@ narrow_and_wide! {
     "`InetNtop`."
     ndw_InetNtopA ndw_InetNtopW =
         unsafe inet_ntop(family: i32, address: *const c_void, string: *mut T, size: usize) -> *const T;
+}
+
+/// `inet_addr`: one to four parts, and what follows the first white space does not matter. A single space is `INADDR_ANY`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ndw_inet_addr(text: Text<'_, u8>) -> u32 {
+    unsafe extern "C" {
+        fn inet_addr(text: *const c_char) -> u32;
+    }
+    match text.c_str() {
+        None => {
+            failed(libc::EFAULT, WSAEFAULT);
+            libc::INADDR_NONE
+        }
+        Some(text) if text.to_bytes() == b" " => libc::INADDR_ANY,
+        // SAFETY: a terminated text.
+        Some(text) => unsafe { inet_addr(text.as_ptr()) },
+    }
+}
+
+/// `inet_ntop`: `InetNtopA`.
+///
+/// # Safety
+/// As for `InetNtopA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_inet_ntop(
+    family: c_int,
+    address: *const c_void,
+    string: *mut u8,
+    size: socklen_t,
+) -> *const u8 {
+    // SAFETY: address and room are as this function asks, too.
+    let text = unsafe { ndw_InetNtopA(family, address, string, size as usize) };
+    if text.is_null() {
+        set_errno(match last_error() {
+            WSAEAFNOSUPPORT => libc::EAFNOSUPPORT,
+            WSAEFAULT => libc::EFAULT,
+            _ => libc::ENOSPC,
+        });
+    }
+    text
+}
+
+/// `inet_pton`: `InetPtonA`.
+///
+/// # Safety
+/// As for `InetPtonA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_inet_pton(family: c_int, string: Text<'_, u8>, address: *mut c_void) -> c_int {
+    // SAFETY: the room for the address is as this function asks, too.
+    let result = unsafe { ndw_InetPtonA(family, string, address) };
+    if result < 0 {
+        set_errno(if last_error() == WSAEFAULT { libc::EFAULT } else { libc::EAFNOSUPPORT });
+    }
+    result
 }
 
 #[cfg(test)]

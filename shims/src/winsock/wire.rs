@@ -42,7 +42,8 @@ impl Piece {
 /// The pieces of memory that a call fills or sends.
 pub(super) type Pieces = SmallVec<[Piece; 2]>;
 
-/// The most pieces of a call (`IOV_MAX`). Windows has no such limit.
+/// The most pieces of a call (`IOV_MAX`). Windows has no such limit: a stream takes several calls, and a message of more goes by way of
+/// one piece.
 const MOST_PIECES: usize = 1024;
 
 /// As many of the pieces of a stream as one call takes.
@@ -70,6 +71,55 @@ pub(super) fn consume(pieces: &mut Pieces, mut count: usize) {
         first.iov_base = first.iov_base.wrapping_byte_add(count);
         first.iov_len -= count;
     }
+}
+
+/// Room for a message.
+fn room(length: usize) -> Result<Vec<u8>, c_int> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(length).map_err(|_| libc::ENOBUFS)?;
+    Ok(room)
+}
+
+/// What is in the pieces of a message, if it can be sent at all.
+fn gathered(fd: RawFd, pieces: &[Piece]) -> Result<Vec<u8>, c_int> {
+    // No datagram of IP is longer, and no other than there is room for sends.
+    const LONGEST: usize = u16::MAX as usize;
+    let length = total(pieces);
+    let room_of_sends = system::int_option(fd, libc::SO_SNDBUF)?;
+    if length > LONGEST.max(room_of_sends as usize) {
+        return Err(libc::EMSGSIZE);
+    }
+    let mut whole = room(length)?;
+    for Piece(piece) in pieces.iter().filter(|piece| piece.0.iov_len > 0) {
+        let place = whole.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: the piece can be read, by the promise of `Piece::new`, and there is room for the bytes of all pieces.
+        unsafe { place.copy_from_nonoverlapping(piece.iov_base.cast(), piece.iov_len) };
+        // SAFETY: so many more bytes have been written.
+        unsafe { whole.set_len(whole.len() + piece.iov_len) };
+    }
+    Ok(whole)
+}
+
+/// Receives a message into more pieces than one call takes.
+#[cold]
+fn receive_and_scatter(
+    fd: RawFd,
+    pieces: &[Piece],
+    flags: c_int,
+    ancillary: &Ancillary,
+) -> Result<Received, c_int> {
+    let length = total(pieces).min(c_int::MAX as usize);
+    let mut whole = room(length)?;
+    // SAFETY: so much room, until the call ends.
+    let received = receive(fd, &[unsafe { Piece::new(whole.as_mut_ptr(), length) }], flags, ancillary)?;
+    let (mut rest, mut from) = (received.count.min(length), whole.as_ptr());
+    for Piece(piece) in pieces.iter().filter(|piece| piece.0.iov_len > 0) {
+        let part = piece.iov_len.min(rest);
+        // SAFETY: the piece can be written, by the promise of `Piece::new`; so many bytes were received, and have not been copied yet.
+        unsafe { piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, part) };
+        (rest, from) = (rest - part, from.wrapping_add(part));
+    }
+    Ok(received)
 }
 
 /// As [`retry`], for a call with a time-out (`SO_RCVTIMEO` or `SO_SNDTIMEO`), which the kernel restarts each time.
@@ -219,6 +269,9 @@ pub(super) fn receive(
     flags: c_int,
     ancillary: &Ancillary,
 ) -> Result<Received, c_int> {
+    if pieces.len() > MOST_PIECES {
+        return receive_and_scatter(fd, pieces, flags, ancillary);
+    }
     let mut header = header(pieces, ancillary);
     let flags = flags | libc::MSG_CMSG_CLOEXEC;
     let call = || {
@@ -267,6 +320,11 @@ pub(super) fn receive_piece(fd: RawFd, Piece(piece): &Piece, flags: c_int) -> Re
 
 /// Sends. That an earlier datagram found nobody is no failure of this one, as it is for Linux.
 pub(super) fn send(fd: RawFd, pieces: &[Piece], flags: c_int, ancillary: &Ancillary) -> Result<usize, c_int> {
+    if pieces.len() > MOST_PIECES {
+        let whole = gathered(fd, pieces)?;
+        // SAFETY: the bytes stay until the call ends.
+        return send(fd, &[unsafe { Piece::new(whole.as_ptr(), whole.len()) }], flags, ancillary);
+    }
     let is_datagram = || system::int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_DGRAM);
     for _ in 0..REFUSALS {
         match send_once(fd, pieces, flags, ancillary) {

@@ -1,6 +1,7 @@
 //! Files by name, through their entry points.
 
 use super::*;
+use crate::api::copy_file::copy;
 use crate::text::w;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,7 +3,12 @@
 use super::*;
 use crate::api::handle::ndw_DuplicateHandle;
 use crate::api::handle::ndw_GetCurrentProcess;
+use crate::api::registered_wait::{ndw_RegisterWaitForSingleObject, ndw_UnregisterWaitEx};
 use crate::api::thread::{ndw_GetCurrentThread, ndw_QueueUserAPC, ndw_SleepEx};
+use crate::api::threadpool::{
+    Instance, ndw_CloseThreadpoolWait, ndw_CreateThreadpoolWait, ndw_SetThreadpoolWait,
+    ndw_WaitForThreadpoolWaitCallbacks,
+};
 use crate::api::waitable_timer::*;
 use crate::arguments::{In, Out, Text};
 use crate::time::system_time;
@@ -66,6 +71,40 @@ fn a_timer_goes_off_for_who_waits_though_its_last_handle_is_closed() {
             assert_eq!(waits.join().unwrap(), 0);
         });
     }
+}
+
+#[test]
+fn a_timer_goes_off_for_what_is_called_though_its_last_handle_is_closed() {
+    unsafe extern "C" fn note(context: *mut c_void, timed_out: u8) {
+        // SAFETY: the test passes its calls, which outlive the wait.
+        unsafe { Calls::note(context, timed_out.into()) };
+    }
+    unsafe extern "C" fn note_wait(_: *mut Instance, context: *mut c_void, _: RawHandle, result: u32) {
+        // SAFETY: as above.
+        unsafe { Calls::note(context, result) };
+    }
+    let calls = Calls::new(false);
+    let timer_once = timer(false);
+    let mut registered = RawHandle::NULL;
+    // SAFETY: the calls outlive the wait.
+    let done = unsafe {
+        let context = calls.context();
+        ndw_RegisterWaitForSingleObject(&mut registered, timer_once, Some(note), context, LONG, 0)
+    };
+    assert_eq!((done, set(timer_once, -20 * MILLISECOND, 0)), (1, 0));
+    close(timer_once);
+    assert_eq!(wait(calls.called, LONG), 0);
+    assert_eq!(code(ndw_UnregisterWaitEx(registered, RawHandle::INVALID)), 0);
+    let timer_once = timer(false);
+    // SAFETY: the calls outlive the wait.
+    let of_pool = unsafe { ndw_CreateThreadpoolWait(Some(note_wait), calls.context(), In::NULL) };
+    ndw_SetThreadpoolWait(of_pool, timer_once, In::NULL);
+    assert_eq!(set(timer_once, -20 * MILLISECOND, 0), 0);
+    close(timer_once);
+    assert_eq!(wait(calls.called, LONG), 0);
+    ndw_WaitForThreadpoolWaitCallbacks(of_pool, 0);
+    ndw_CloseThreadpoolWait(of_pool);
+    assert_eq!(calls.log(), [0, 0]);
 }
 
 #[test]

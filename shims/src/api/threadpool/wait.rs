@@ -5,10 +5,11 @@ use crate::api::handle;
 use crate::arguments::In;
 use crate::error::*;
 use crate::object::callbacks;
-use crate::object::timer::due_time;
+use crate::object::timer::{Timer, due_time};
 use crate::object::watch::Watch;
 use crate::object::{Object, RawHandle};
 use crate::time::FileTime;
+use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ type WaitCallback = unsafe extern "C" fn(*mut Instance, *mut c_void, RawHandle, 
 struct PoolWait {
     base: Arc<Base>,
     watch: Arc<Watch>,
+    /// The timer that is waited for, which goes off for who waits when its last handle is closed, too.
+    timer: Mutex<Option<Arc<Timer>>>,
 }
 
 impl Member for PoolWait {
@@ -49,7 +52,7 @@ pub unsafe extern "C" fn ndw_CreateThreadpoolWait(
             caller
                 .submit(move |instance, context, wait| unsafe { callback(instance, context, wait, result) });
         };
-        Ok(PoolWait { base, watch: Watch::new(ended) })
+        Ok(PoolWait { base, watch: Watch::new(ended), timer: Mutex::default() })
     })
 }
 
@@ -75,10 +78,9 @@ fn set(wait: RawHandle, object: RawHandle, timeout: In<'_, FileTime>) -> bool {
     let mut cancelled = false;
     with_member::<PoolWait>(wait, |wait| {
         cancelled = wait.watch.cancel();
-        let signal = match handle::get(object) {
-            None | Some(Object::Mutex(_)) => None,
-            Some(object) => object.signal(),
-        };
+        let object = handle::get(object).filter(|object| !matches!(object, Object::Mutex(_)));
+        let signal = object.as_ref().and_then(Object::signal);
+        *wait.timer.lock() = if let Some(Object::Timer(timer)) = object { Some(timer) } else { None };
         if let Some(signal) = signal {
             wait.watch.set(&signal, time(timeout).and_then(due_time));
         }

@@ -104,6 +104,25 @@ mod tests {
     }
 
     #[test]
+    fn opening_a_terminal_makes_it_nobodys_controlling_one() {
+        crate::alone::run("files::disk::input::tests::the_leader_of_a_session_opens_a_terminal");
+    }
+
+    #[test]
+    #[ignore = "leads a session; the test above runs it"]
+    fn the_leader_of_a_session_opens_a_terminal() {
+        let (_master, name) = terminal();
+        // The first terminal that it opens would be its controlling one.
+        assert!(rustix::process::setsid().is_ok());
+        let controlling = || File::open("/dev/tty").map(drop).map_err(|error| error.raw_os_error());
+        assert_eq!(controlling(), Err(Some(libc::ENXIO)));
+        for access in [READ, WRITE, READ | WRITE, 0] {
+            drop(opened(&name, access));
+            assert_eq!(controlling(), Err(Some(libc::ENXIO)), "{access:#x}");
+        }
+    }
+
+    #[test]
     fn a_wait_for_a_terminal_ends_when_there_is_input() {
         let (mut master, name) = terminal();
         let file = opened(&name, READ);

@@ -208,7 +208,8 @@ impl DiskFile {
             folder.goes = AtomicBool::new(flag(FLAG_DELETE_ON_CLOSE));
             return Ok((folder, true));
         }
-        let mut custom = 0;
+        // A terminal becomes nobody's controlling one by being opened.
+        let mut custom = libc::O_NOCTTY;
         if flag(FLAG_WRITE_THROUGH) {
             custom |= libc::O_DSYNC;
         }

@@ -139,4 +139,4 @@ impl Drop for Closing {
 #[cfg(test)]
 mod model;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

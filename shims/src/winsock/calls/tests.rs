@@ -22,7 +22,10 @@ use std::thread;
 const LOCAL: &str = "127.0.0.1:0";
 
 /// What `call` returns, and its last error, if a thread that makes it finds its socket closed.
-fn closed_under<R: Send + std::fmt::Debug>(fd: RawFd, call: impl FnOnce() -> R + Send) -> (R, u32) {
+pub(in crate::winsock) fn closed_under<R: Send + std::fmt::Debug>(
+    fd: RawFd,
+    call: impl FnOnce() -> R + Send,
+) -> (R, u32) {
     closed_when(fd, || count(fd).unwrap().has_calls(), call)
 }
 
@@ -133,7 +136,7 @@ fn closing_a_connection_ends_a_send() {
 }
 
 /// A listener that takes no more connections.
-fn deaf() -> (TcpListener, Vec<OwnedFd>) {
+pub(in crate::winsock) fn deaf() -> (TcpListener, Vec<OwnedFd>) {
     let listener = TcpListener::bind(LOCAL).unwrap();
     // SAFETY: takes no pointer.
     assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);

@@ -1,7 +1,8 @@
 //! Sending.
 
 use super::{
-    ENDED, Outcome, Request, Routine, answered, buffer, failure, in_one_call, make_room_to_wait, pieces, told,
+    ENDED, FAULT, Outcome, Request, Routine, answered, buffer, failure, in_one_call, make_room_to_wait,
+    pieces, told,
 };
 use crate::arguments::{In, Out};
 use crate::boundary::guard_quick;
@@ -11,8 +12,10 @@ use crate::io::{
     CancelScope, Idle, Overlapped, STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, result_before,
 };
 use crate::object::RawHandle;
+use crate::winsock::address::sockaddr_size;
 use crate::winsock::calls::Call;
 use crate::winsock::errors::error_of;
+use crate::winsock::socket::descriptor_or_none;
 use crate::winsock::table;
 use crate::winsock::table::overlapped::{Direction, Driver, Operation, Send};
 use crate::winsock::table::selection::{FD_WRITE, enable};
@@ -144,6 +147,25 @@ fn send_rest(fd: RawFd, pieces: &[Piece], mut count: usize, flags: c_int, ancill
     }
 }
 
+/// Whether the address that a datagram is to go to is cut off. (Linux has another error for that, or takes it for none. The sends of a
+/// stream have no use for one.)
+///
+/// # Safety
+/// `to` is NULL or has `length` bytes.
+unsafe fn is_cut_off(fd: RawFd, to: *const sockaddr, length: usize) -> bool {
+    const FAMILY: usize = size_of::<libc::sa_family_t>();
+    if to.is_null() {
+        return false;
+    }
+    let needed = match length {
+        // SAFETY: the family lies within the length.
+        FAMILY.. => sockaddr_size(unsafe { to.cast::<libc::sa_family_t>().read_unaligned() }.into()),
+        _ => Some(FAMILY),
+    };
+    needed.is_some_and(|needed| length < needed)
+        && matches!(system::int_option(fd, libc::SO_TYPE), Ok(libc::SOCK_DGRAM | libc::SOCK_RAW))
+}
+
 /// `send`.
 ///
 /// # Safety
@@ -168,6 +190,10 @@ pub unsafe extern "C" fn ndw_sendto(
     to_length: socklen_t,
 ) -> isize {
     guard_quick(SOCKET_ERROR as isize, || {
+        // SAFETY: C's caller has an address of that length, or none.
+        if unsafe { is_cut_off(fd, to, to_length as usize) } {
+            return told(Err(FAULT));
+        }
         // SAFETY: C's caller has an address of that length, or none.
         let ancillary = unsafe { Ancillary::name(to, to_length) };
         // SAFETY: C's caller has `length` bytes to read at `data`.
@@ -234,6 +260,10 @@ pub unsafe extern "C" fn ndw_WSASendTo(
     answered(|| {
         // SAFETY: C's caller lists `count` buffers, to be read until the call or request ends.
         let pieces = unsafe { pieces(buffers, count) }?;
+        // SAFETY: C's caller has an address of that length, or none.
+        if unsafe { is_cut_off(descriptor_or_none(socket), to, to_length) } {
+            return Err(FAULT);
+        }
         let Some(fd) = request.at_once()? else {
             // SAFETY: C's caller has an address of that length.
             let to = SmallVec::from_slice(unsafe { there(to.cast(), to_length) });
@@ -273,10 +303,15 @@ pub unsafe extern "C" fn ndw_WSASendMsg(
     answered(|| {
         // SAFETY: C's caller lists so many buffers in the message, to be read until the call ends.
         let pieces = unsafe { pieces(buffers, count) }?;
+        let length = message.name_length.max(0) as usize;
+        // SAFETY: C's caller has an address of that length, or none.
+        if unsafe { is_cut_off(descriptor_or_none(socket), message.name, length) } {
+            return Err(FAULT);
+        }
         let request = Request { socket, overlapped, routine, transferred: sent };
         let Some(fd) = request.at_once()? else {
             // SAFETY: C's caller has an address of that length.
-            let to = unsafe { there(message.name.cast(), message.name_length.max(0) as usize) };
+            let to = unsafe { there(message.name.cast(), length) };
             let to = SmallVec::from_slice(to);
             // SAFETY: C's caller has so many control data.
             let control = unsafe { there(message.control.data, message.control.length as usize) }.into();
