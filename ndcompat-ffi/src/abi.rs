@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use win32::api::completion_port::OverlappedEntry;
 use win32::api::console_screen::ScreenBufferInfo;
-use win32::api::file_information::{BasicInformation, IdInformation, RenameInformation, StandardInformation};
+use win32::api::file_information::{
+    BasicInformation, IdInformation, RenameInformation, StandardInformation, StorageInformation,
+};
 use win32::api::files::FileInformation;
 use win32::api::multimedia_timer::Capabilities;
 use win32::api::process_memory::MemoryCounters;
@@ -48,7 +50,7 @@ const IN_HEADERS_ONLY: &[&str] = &[
     "PROCESSOR_RELATIONSHIP NUMA_NODE_RELATIONSHIP CACHE_RELATIONSHIP GROUP_RELATIONSHIP PROCESSOR_GROUP_INFO",
     "SYSTEM_LOGICAL_PROCESSOR_INFORMATION SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX WIN32_FIND_DATAA PROCESS_MEMORY_COUNTERS",
     "WIN32_FILE_ATTRIBUTE_DATA OSVERSIONINFOA OSVERSIONINFOEXA CSTR_GREATER_THAN ComputerNamePhysicalDnsFullyQualified",
-    "FILE_DISPOSITION_INFO FILE_SEGMENT_ELEMENT MSG_BCAST MSG_MCAST VER_PLATFORM_WIN32_WINDOWS PERFORMANCE_INFORMATION RECT POINT SIZE",
+    "FILE_ALIGNMENT_INFO FILE_DISPOSITION_INFO FILE_SEGMENT_ELEMENT MSG_BCAST MSG_MCAST VER_PLATFORM_WIN32_WINDOWS PERFORMANCE_INFORMATION RECT POINT SIZE",
     "COLORREF ERROR_PIPE_LISTENING FIND_FIRST_EX_LARGE_FETCH GMEM_LOCKCOUNT LMEM_INVALID_HANDLE MAXIMUM_ALLOWED NUMA_NO_PREFERRED_NODE",
 ];
 
@@ -186,6 +188,7 @@ fn structures(facts: &mut Facts) {
         "FILE_BASIC_INFO" BasicInformation { "FileAttributes" = attributes };
         "FILE_STANDARD_INFO" StandardInformation { "NumberOfLinks" = links, "Directory" = directory };
         "FILE_RENAME_INFO" RenameInformation { "RootDirectory" = root, "FileName" = name };
+        "FILE_STORAGE_INFO" StorageInformation { "Flags" = flags };
         "FILE_ID_INFO" IdInformation { "FileId" = file };
         "CRITICAL_SECTION" CriticalSection {
             "LockCount" = lock_count, "RecursionCount" = recursion, "OwningThread" = owner,

@@ -148,6 +148,8 @@
 #define _WIN64 1
 #define WIN32  1
 #define WIN64  1
+/* Microsoft's C library has what C11's has, as struct timespec. */
+#define _UCRT
 #if defined(__x86_64__)
 #define _M_X64   100
 #define _M_AMD64 100

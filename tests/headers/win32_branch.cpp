@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // A source that chooses by _WIN32, compiled with ndwin32.h in front.
-#if !defined(_WIN32) || defined(__linux__) || defined(__unix__)
+#if !defined(_WIN32) || !defined(_UCRT) || defined(__linux__) || defined(__unix__)
 #error "this is the branch for Linux"
 #endif
 #include <winsock2.h>

@@ -285,31 +285,46 @@ static void what_would_wait_says_so()
     CHECK(closesocket(refused) == 0);
 }
 
+// With SO_EXCLUSIVEADDRUSE, too, connections that have ended hold nothing.
+static SOCKET server(BOOL exclusive)
+{
+    const SOCKET s = stream();
+    CHECK(setsockopt(s, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, &exclusive, sizeof exclusive) == 0);
+    return s;
+}
+
 static void a_listener_starts_again_at_once_and_a_holder_is_respected()
 {
-    const SOCKET first = listener();
-    sockaddr_in address = name_of(first);
-    const SOCKET second = stream();
-    FAILS(bind(second, raw(address), sizeof address), WSAEADDRINUSE);
-    // The server's side closes first: its address is then held by a connection that winds up.
-    const SOCKET client = stream();
-    reach(client, address);
-    const SOCKET served = accept(first, nullptr, nullptr);
-    FAILS(listen(served, 1), WSAEISCONN);
-    CHECK(shutdown(served, SD_SEND) == 0);
-    char byte;
-    CHECK(recv(client, &byte, 1, 0) == 0 && closesocket(client) == 0);
-    CHECK(recv(served, &byte, 1, 0) == 0 && closesocket(served) == 0 && closesocket(first) == 0);
-    CHECK(bind(second, raw(address), sizeof address) == 0);
-    const SOCKET third = stream();
-    CHECK(listen(second, 1) == 0);
-    FAILS(bind(third, raw(address), sizeof address), WSAEADDRINUSE);
-    CHECK(closesocket(second) == 0);
-    // Bound is enough to hold one.
-    const SOCKET holder = bound();
-    address = name_of(holder);
-    FAILS(bind(third, raw(address), sizeof address), WSAEADDRINUSE);
-    CHECK(closesocket(holder) == 0 && closesocket(third) == 0);
+    for (const BOOL exclusive : {FALSE, TRUE}) {
+        const SOCKET first = server(exclusive);
+        sockaddr_in address = loopback(0);
+        CHECK(bind(first, raw(address), sizeof address) == 0 && listen(first, 5) == 0);
+        address = name_of(first);
+        const SOCKET second = server(exclusive);
+        FAILS(bind(second, raw(address), sizeof address), WSAEADDRINUSE);
+        // The server's side closes first: its address is then held by a connection that winds up.
+        const SOCKET client = stream();
+        reach(client, address);
+        const SOCKET served = accept(first, nullptr, nullptr);
+        FAILS(listen(served, 1), WSAEISCONN);
+        CHECK(shutdown(served, SD_SEND) == 0);
+        char byte;
+        CHECK(recv(client, &byte, 1, 0) == 0 && closesocket(client) == 0);
+        CHECK(recv(served, &byte, 1, 0) == 0 && closesocket(served) == 0 && closesocket(first) == 0);
+        CHECK(bind(second, raw(address), sizeof address) == 0);
+        const SOCKET third = server(exclusive);
+        CHECK(listen(second, 1) == 0);
+        FAILS(bind(third, raw(address), sizeof address), WSAEADDRINUSE);
+        CHECK(setsockopt(second, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, &exclusive, sizeof exclusive) == 0);
+        CHECK(closesocket(second) == 0);
+        // Bound is enough to hold one.
+        const SOCKET holder = server(exclusive);
+        address = loopback(0);
+        CHECK(bind(holder, raw(address), sizeof address) == 0);
+        address = name_of(holder);
+        FAILS(bind(third, raw(address), sizeof address), WSAEADDRINUSE);
+        CHECK(closesocket(holder) == 0 && closesocket(third) == 0);
+    }
 }
 
 static void datagrams()

@@ -38,6 +38,8 @@
 #define _Deref_ret_z_
 #define _Enum_is_bitflag_
 #define _Field_z_
+#define _Frees_ptr_
+#define _Frees_ptr_opt_
 #define _IRQL_requires_same_
 #define _In_
 #define _In_defensive_
@@ -49,6 +51,7 @@
 #define _Inout_opt_
 #define _Inout_opt_z_
 #define _Inout_z_
+#define _Interlocked_
 #define _Interlocked_operand_
 #define _Literal_
 #define _Maybe_raises_SEH_exception_
@@ -69,6 +72,7 @@
 #define _Outptr_
 #define _Outptr_opt_
 #define _Outptr_opt_result_maybenull_
+#define _Outptr_opt_result_maybenull_z_
 #define _Outptr_opt_result_nullonfailure_
 #define _Outptr_opt_result_z_
 #define _Outptr_result_maybenull_
@@ -86,8 +90,6 @@
 #define _Post_maybenull_
 #define _Post_notnull_
 #define _Post_null_
-#define _Frees_ptr_
-#define _Frees_ptr_opt_
 #define _Post_ptr_invalid_
 #define _Post_valid_
 #define _Post_z_
@@ -120,6 +122,7 @@
 #define _Scanf_format_string_
 #define _Scanf_s_format_string_
 #define _Strict_type_match_
+#define _Translates_last_error_to_HRESULT_
 #define _Use_decl_annotations_
 #define _Valid_
 #define _Writable_

@@ -18,6 +18,7 @@
 #include "config.h"
 #include "crt/base.h"
 #include "sal.h"
+#include "../winapifamily.h"
 
 #ifndef VOID
 #define VOID void
@@ -45,26 +46,62 @@ typedef uintptr_t UINT_PTR, *PUINT_PTR, ULONG_PTR, *PULONG_PTR, DWORD_PTR, *PDWO
 typedef size_t SIZE_T, *PSIZE_T, *LPSIZE_T;
 typedef ptrdiff_t SSIZE_T, *PSSIZE_T;
 typedef ULONG_PTR KAFFINITY, *PKAFFINITY;
+typedef int HALF_PTR, *PHALF_PTR, HFILE;
+typedef unsigned int UHALF_PTR, *PUHALF_PTR;
+typedef LONG_PTR SHANDLE_PTR;
+typedef ULONG_PTR HANDLE_PTR;
+typedef LONGLONG USN;
+typedef BYTE FCHAR;
+typedef WORD FSHORT;
+typedef DWORD FLONG;
 typedef UINT_PTR WPARAM;
 typedef LONG_PTR LPARAM, LRESULT;
 
 typedef void *PVOID, *LPVOID, *PVOID64;
 typedef const void *LPCVOID, *PCVOID;
-typedef char *LPSTR, *PSTR, *NPSTR, *PZPSTR;
+typedef char *LPSTR, *PSTR, *NPSTR, *PSZ;
 typedef const char *LPCSTR, *PCSTR;
 typedef wchar_t *LPWSTR, *PWSTR, *NWPSTR;
 typedef const wchar_t *LPCWSTR, *PCWSTR;
+
+/* As annotated declarations write them: lists of texts (PZP), texts behind one another (ZZ), characters without an end (NZ). */
+typedef const char *LPCCH, *PCCH, *PCNZCH, *PCZZSTR;
+typedef char *PNZCH, *PZZSTR;
+typedef PSTR *PZPSTR;
+typedef PCSTR *PZPCSTR;
+typedef const PSTR *PCZPSTR;
+typedef const wchar_t *LPCWCHAR, *PCWCHAR, *LPCUWCHAR, *PCUWCHAR, *PCNZWCH, *PCUNZWCH, *PCZZWSTR, *PCUZZWSTR;
+typedef wchar_t *PNZWCH, *PUNZWCH, *PZZWSTR, *PUZZWSTR;
+typedef WCHAR UNALIGNED *LPUWSTR, *PUWSTR;
+typedef const WCHAR UNALIGNED *LPCUWSTR, *PCUWSTR;
+typedef PWSTR *PZPWSTR;
+typedef PCWSTR *PZPCWSTR;
+typedef const PWSTR *PCZPWSTR;
 
 #ifdef UNICODE
 typedef WCHAR TCHAR, *PTCHAR, TBYTE, *PTBYTE;
 typedef LPWSTR LPTSTR, PTSTR, LPTCH, PTCH;
 typedef LPCWSTR LPCTSTR, PCTSTR;
+typedef LPUWSTR LPUTSTR, PUTSTR;
+typedef LPCUWSTR LPCUTSTR, PCUTSTR;
+typedef LPCWCH LPCTCH, PCTCH;
+typedef PZZWSTR PZZTSTR, PUZZTSTR;
+typedef PCZZWSTR PCZZTSTR, PCUZZTSTR;
+typedef PZPWSTR PZPTSTR;
+typedef PNZWCH PNZTCH, PUNZTCH;
+typedef PCNZWCH PCNZTCH, PCUNZTCH;
 #define __TEXT(quote) L##quote
 #else
 typedef char TCHAR, *PTCHAR;
 typedef unsigned char TBYTE, *PTBYTE;
-typedef LPSTR LPTSTR, PTSTR, LPTCH, PTCH;
-typedef LPCSTR LPCTSTR, PCTSTR;
+typedef LPSTR LPTSTR, PTSTR, LPTCH, PTCH, LPUTSTR, PUTSTR;
+typedef LPCSTR LPCTSTR, PCTSTR, LPCUTSTR, PCUTSTR;
+typedef LPCCH LPCTCH, PCTCH;
+typedef PZZSTR PZZTSTR, PUZZTSTR;
+typedef PCZZSTR PCZZTSTR, PCUZZTSTR;
+typedef PZPSTR PZPTSTR;
+typedef PNZCH PNZTCH, PUNZTCH;
+typedef PCNZCH PCNZTCH, PCUNZTCH;
 #define __TEXT(quote) quote
 #endif
 #define TEXT(quote) __TEXT(quote)
@@ -90,11 +127,11 @@ typedef int NTSTATUS, *PNTSTATUS;
 #define GENERIC_EXECUTE 0x20000000
 #define GENERIC_ALL     0x10000000
 #endif
-typedef DWORD LCID, ACCESS_MASK, *PACCESS_MASK;
+typedef DWORD LCID, *PLCID, ACCESS_MASK, *PACCESS_MASK;
 typedef WORD LANGID;
 
 typedef void *HANDLE, **PHANDLE, **LPHANDLE;
-typedef HANDLE HGLOBAL, HLOCAL;
+typedef HANDLE *SPHANDLE, HGLOBAL, HLOCAL, GLOBALHANDLE, LOCALHANDLE;
 #define DECLARE_HANDLE(name) \
     struct name##__ {        \
         int unused;          \
@@ -103,6 +140,7 @@ typedef HANDLE HGLOBAL, HLOCAL;
 DECLARE_HANDLE(HINSTANCE);
 DECLARE_HANDLE(HWND);
 DECLARE_HANDLE(HKEY);
+typedef HKEY *PHKEY;
 typedef HINSTANCE HMODULE;
 typedef INT_PTR (WINAPI *FARPROC)(void);
 typedef INT_PTR (WINAPI *PROC)(void);

@@ -3,12 +3,9 @@
 use crate::arguments::{Out, Text};
 use crate::boundary::guard_bool;
 use crate::error::*;
-use crate::files::{error_at, path_of};
+use crate::files::{SECTOR, error_at, path_of};
 use crate::text::{Unit, narrow_and_wide};
 use rustix::fs::{StatVfs, statvfs};
-
-/// Of `GetDiskFreeSpace`.
-const SECTOR: u64 = 512;
 
 /// The file system of a folder; NULL is the current one.
 fn file_system<T: Unit>(folder: Text<'_, T>) -> Result<StatVfs, u32> {
@@ -51,7 +48,7 @@ fn free_space<T: Unit>(
         let found = file_system(folder)?;
         let told = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let block = found.f_frsize.max(1);
-        let sector = SECTOR.min(block);
+        let sector = u64::from(SECTOR).min(block);
         sectors_per_cluster.put(told(block / sector));
         bytes_per_sector.put(told(sector));
         free_clusters.put(told(found.f_bavail));

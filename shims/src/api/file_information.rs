@@ -7,7 +7,7 @@ use crate::arguments::{In, Out};
 use crate::boundary::{guard, guard_bool};
 use crate::error::*;
 use crate::files::disk::DiskFile;
-use crate::files::{ATTRIBUTE_READONLY, attributes, error_of, is_device, path_of, times};
+use crate::files::{ATTRIBUTE_READONLY, SECTOR, attributes, error_of, is_device, path_of, times};
 use crate::object::RawHandle;
 use crate::text::{Unit, Wchar, narrow_and_wide};
 use crate::time::{FileTime, unix_time};
@@ -26,6 +26,8 @@ mod class {
     pub const END_OF_FILE: i32 = 6;
     pub const ATTRIBUTE_TAG: i32 = 9;
     pub const IO_PRIORITY: i32 = 12;
+    pub const STORAGE: i32 = 16;
+    pub const ALIGNMENT: i32 = 17;
     pub const ID: i32 = 18;
     pub const DISPOSITION_EX: i32 = 21;
     pub const RENAME_EX: i32 = 22;
@@ -68,6 +70,38 @@ pub struct RenameInformation {
     pub name: [Wchar; 1],
 }
 
+/// `FILE_STORAGE_INFO`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)] // the fields are Windows'
+pub struct StorageInformation {
+    pub logical: u32,
+    pub atomic: u32,
+    pub fast: u32,
+    pub effective: u32,
+    pub flags: u32,
+    pub sector_offset: u32,
+    pub partition_offset: u32,
+}
+
+impl StorageInformation {
+    /// The sectors are aligned on the device and in the partition.
+    const ALIGNED: u32 = 3;
+
+    /// The sector that `GetDiskFreeSpace` tells. A larger one is of use only for speed: the block of the file system.
+    fn new(block: u64) -> StorageInformation {
+        StorageInformation {
+            logical: SECTOR,
+            atomic: SECTOR,
+            fast: u32::try_from(block).map_or(SECTOR, |block| block.max(SECTOR)),
+            effective: SECTOR,
+            flags: StorageInformation::ALIGNED,
+            sector_offset: 0,
+            partition_offset: 0,
+        }
+    }
+}
+
 /// `FILE_ID_INFO`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -106,7 +140,7 @@ fn units(time: FileTime) -> i64 {
     i64::from(time.high) << 32 | i64::from(time.low)
 }
 
-/// `GetFileInformationByHandleEx`: the classes basic, standard, name, attribute tag and id; the others are `ERROR_NOT_SUPPORTED`.
+/// `GetFileInformationByHandleEx`: the classes basic, standard, name, attribute tag, storage, alignment and id; the others are `ERROR_NOT_SUPPORTED`.
 ///
 /// # Safety
 /// `place` is NULL or has room for `size` bytes.
@@ -152,6 +186,11 @@ pub unsafe extern "C" fn ndw_GetFileInformationByHandleEx(
                 // SAFETY: so much room, as C's caller promises.
                 unsafe { put(place, size, it) }
             }
+            // SAFETY: so much room, as C's caller promises.
+            class::STORAGE => unsafe { put(place, size, StorageInformation::new(found.blksize())) },
+            // Any buffer will do, even without `FILE_FLAG_NO_BUFFERING`'s alignment.
+            // SAFETY: so much room, as C's caller promises.
+            class::ALIGNMENT => unsafe { put(place, size, 0u32) },
             _ => Err(ERROR_NOT_SUPPORTED),
         }
     })

@@ -28,7 +28,7 @@ fn place(low: u32, high: u32) -> u64 {
 pub extern "C" fn ndw_LockFile(file: RawHandle, at: u32, at_high: u32, low: u32, high: u32) -> i32 {
     guard_bool(|| {
         let file = disk(file)?;
-        file.locks().lock(file.file(), range(place(at, at_high), low, high)?, true, false)
+        file.locks().lock(file.locked(), range(place(at, at_high), low, high)?, true, false)
     })
 }
 
@@ -37,7 +37,7 @@ pub extern "C" fn ndw_LockFile(file: RawHandle, at: u32, at_high: u32, low: u32,
 pub extern "C" fn ndw_UnlockFile(file: RawHandle, at: u32, at_high: u32, low: u32, high: u32) -> i32 {
     guard_bool(|| {
         let file = disk(file)?;
-        file.locks().unlock(file.file(), range(place(at, at_high), low, high)?)
+        file.locks().unlock(file.locked(), range(place(at, at_high), low, high)?)
     })
 }
 
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn ndw_LockFileEx(
         }
         // SAFETY: not NULL, hence an OVERLAPPED of the program's, which has set the offset.
         let range = range(unsafe { (*overlapped).offset }, low, high)?;
-        file.locks().lock(file.file(), range, flags & EXCLUSIVE != 0, flags & FAIL_IMMEDIATELY == 0)?;
+        file.locks().lock(file.locked(), range, flags & EXCLUSIVE != 0, flags & FAIL_IMMEDIATELY == 0)?;
         // SAFETY: not NULL, hence an OVERLAPPED that no request has, as the caller promises.
         unsafe { finish(&file, overlapped, STATUS_SUCCESS, 0) };
         Ok(())
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn ndw_UnlockFileEx(
         }
         // SAFETY: not NULL, hence an OVERLAPPED of the program's, which has set the offset.
         let start = unsafe { (*overlapped).offset };
-        file.locks().unlock(file.file(), range(start, low, high)?)
+        file.locks().unlock(file.locked(), range(start, low, high)?)
     })
 }
 
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!((unlock(two, 0, 10), waiter.join().unwrap()), (0, 0));
         assert_eq!((lock(one, 0, 10, FAIL_IMMEDIATELY), unlock(one, 0, 10), unlock(one, 0, 10)), (0, 0, 0));
         let writer = open(&name, WRITE);
-        assert_eq!((lock(writer, 20, 1, EXCLUSIVE), lock(writer, 20, 1, 0)), (0, ERROR_ACCESS_DENIED));
+        assert_eq!((lock(writer, 20, 1, EXCLUSIVE), lock(writer, 20, 1, 0)), (0, 0));
         for file in [one, two, writer] {
             assert_eq!(close_handle(file), 1);
         }
@@ -229,8 +229,33 @@ mod tests {
         assert_eq!(lock(two, 0, 5, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
         assert_eq!(lock(two, 5, 5, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
         assert_eq!((unlock(one, 5, 10), lock(two, 5, 5, EXCLUSIVE | FAIL_IMMEDIATELY)), (0, 0));
-        assert_eq!(lock(one, 30, 1, EXCLUSIVE), ERROR_ACCESS_DENIED, "Linux wants write access for it");
         for file in [one, two] {
+            assert_eq!(close_handle(file), 1);
+        }
+    }
+
+    #[test]
+    fn a_handle_takes_either_kind_of_lock_whatever_it_was_opened_for() {
+        let folder = Folder::new();
+        let name = folder.file("x", b"text");
+        let (reader, writer, other) = (open(&name, READ), open(&name, WRITE), open(&name, BOTH));
+        for file in [reader, writer] {
+            assert_eq!(lock(file, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+            assert_eq!(lock(other, 9, 1, FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+            assert_eq!((lock(file, 0, 10, 0), unlock(file, 0, 10)), (0, 0), "made a shared one");
+            assert_eq!((lock(other, 0, 1, FAIL_IMMEDIATELY), unlock(other, 0, 1)), (0, 0));
+            assert_eq!(lock(other, 0, 1, EXCLUSIVE | FAIL_IMMEDIATELY), ERROR_LOCK_VIOLATION);
+            assert_eq!(unlock(file, 0, 10), 0);
+            assert_eq!(lock(file, 3, 1, EXCLUSIVE | FAIL_IMMEDIATELY), 0);
+            assert_eq!(close_handle(file), 1);
+            assert_eq!(lock(other, 0, 10, EXCLUSIVE | FAIL_IMMEDIATELY), 0, "closing releases it");
+            assert_eq!(unlock(other, 0, 10), 0);
+        }
+        let nothing = open(&name, 0);
+        for kind in [EXCLUSIVE, 0] {
+            assert_eq!(lock(nothing, 0, 1, kind), ERROR_ACCESS_DENIED, "without access there are no locks");
+        }
+        for file in [nothing, other] {
             assert_eq!(close_handle(file), 1);
         }
     }

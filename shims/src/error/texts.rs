@@ -106,6 +106,7 @@ pub(super) const WIN32: &[(u32, &str)] = &[
     (610, "The entry point of the service is wrong"),
     (618, "The compression is not supported"),
     (626, "There are no more matches"),
+    (635, "The paging file is being made larger"),
     (630, "Several floating-point faults"),
     (631, "Several floating-point traps"),
     (632, "The object does not have the interface"),

@@ -6,7 +6,7 @@ mod transfer;
 
 pub use opening::Wanted;
 
-use super::range_locks::RangeLocks;
+use super::range_locks::{self, RangeLocks};
 use super::{ATTRIBUTE_READONLY, attributes, error_of, is_device};
 use crate::error::*;
 use crate::io::File as OverlappedFile;
@@ -50,6 +50,8 @@ pub struct DiskFile {
     /// Whether it is removed when it is closed.
     goes: AtomicBool,
     locks: RangeLocks,
+    /// What holds its locks instead of `file`, from the first lock on.
+    lock_side: OnceLock<Option<File>>,
 }
 
 impl Drop for DiskFile {
@@ -57,7 +59,7 @@ impl Drop for DiskFile {
         if *self.lent.get_mut() && !self.has_descriptor() {
             self.disown();
         }
-        self.locks.unlock_all(&self.file);
+        self.locks.unlock_all(self.lock_side.get().and_then(Option::as_ref).unwrap_or(&self.file));
         if self.goes() {
             self.remove();
         }
@@ -94,6 +96,7 @@ impl DiskFile {
             input: OnceLock::new(),
             goes: AtomicBool::new(false),
             locks: RangeLocks::default(),
+            lock_side: OnceLock::new(),
             file: ManuallyDrop::new(file),
             lent: AtomicBool::new(false),
         }
@@ -225,7 +228,8 @@ impl DiskFile {
         let lacks = self.reads && !there.reads || self.writes && !there.writes;
         // What was given for a descriptor has its very rights.
         let more = self.borrowed && (there.reads, there.writes) != (self.reads, self.writes);
-        opened(self) != opened(&there) || lacks || more || self.locks.are_gone(&self.file)
+        let unlocked = || !matches!(self.lock_side.get(), Some(Some(_))) && self.locks.are_gone(&self.file);
+        opened(self) != opened(&there) || lacks || more || unlocked()
     }
 
     /// Whether its descriptor, which may be someone else's to close, still has this file.
@@ -243,7 +247,23 @@ impl DiskFile {
     /// Has nothing done to the descriptor any more, which is another file's by now.
     pub fn disown(&self) {
         self.goes.store(false, Ordering::Relaxed);
+        if let Some(Some(own)) = self.lock_side.get() {
+            range_locks::release(own);
+        }
         self.locks.forget_all();
+    }
+
+    /// What the system gives its locks to. Linux locks for writing only what may be written to, and for reading what may be read, and
+    /// Windows either on any handle that has access. So a handle without both has the file opened for both, if the user may. A
+    /// descriptor that someone else closes keeps its locks: they must go with it.
+    pub fn locked(&self) -> &File {
+        let opened = || {
+            let lent = self.borrowed || self.lent.load(Ordering::Relaxed);
+            let lacks = (self.reads || self.writes) && range_locks::access(&self.file) != libc::O_RDWR;
+            let both = || File::options().read(true).write(true).open(self.link()).ok();
+            (self.regular && lacks && !lent).then(both).flatten()
+        };
+        self.lock_side.get_or_init(opened).as_ref().unwrap_or(&self.file)
     }
 
     /// The locks of its parts.

@@ -12,6 +12,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// The bytes of a sector, whatever the device has.
+pub const SECTOR: u32 = 512;
+
 /// `FILE_ATTRIBUTE_READONLY`.
 pub const ATTRIBUTE_READONLY: u32 = 0x1;
 /// `FILE_ATTRIBUTE_DIRECTORY`.

@@ -60,7 +60,7 @@ impl RangeLocks {
         let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
         let locked = match lacking.is_empty() && !range.is_empty() {
             // Nothing to ask the system for, which would refuse it.
-            true if !can_read(file) => Err(ERROR_ACCESS_DENIED),
+            true if access(file) == libc::O_WRONLY => Err(ERROR_ACCESS_DENIED),
             _ => lacking.iter().try_for_each(|(part, _)| set(file, kind, part, waits)),
         };
         match locked {
@@ -129,8 +129,7 @@ impl RangeLocks {
         let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         if held.iter().any(|lock| lock.process == process) {
-            // Nothing can be done about a failure; closing releases them.
-            let _ = set(file, libc::F_UNLCK, &(0..u64::MAX), false);
+            release(file);
         }
     }
 }
@@ -139,11 +138,17 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Whether the file was opened for reading.
-fn can_read(file: &File) -> bool {
+/// Releases all that an open file holds.
+pub fn release(file: &File) {
+    // Nothing can be done about a failure; closing releases them.
+    let _ = set(file, libc::F_UNLCK, &(0..u64::MAX), false);
+}
+
+/// What the file was opened for: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
+pub fn access(file: &File) -> i32 {
     // SAFETY: takes no pointer.
     let modes = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-    modes & libc::O_ACCMODE != libc::O_WRONLY
+    modes & libc::O_ACCMODE
 }
 
 /// The parts of a range with the lock that each has from `held`, as the kernel calls it: the strongest. Of those that are waited for,

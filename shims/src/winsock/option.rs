@@ -225,7 +225,8 @@ pub unsafe extern "C" fn ndw_setsockopt(
                 }
                 SO_EXCLUSIVEADDRUSE => {
                     let socket = table::get(fd).map_err(|code| (libc::ENOTSOCK, code))?;
-                    let shared = int_option(fd, libc::SO_REUSEADDR) == Ok(1);
+                    let marked = table::is_marked(fd, EXCLUSIVE);
+                    let shared = !marked && int_option(fd, libc::SO_REUSEADDR) == Ok(1);
                     if value.number() == 0 {
                         socket.unmark(EXCLUSIVE);
                     } else if shared {

@@ -212,8 +212,14 @@ pub unsafe extern "C" fn ndw_bind(fd: c_int, address: *const sockaddr, length: s
         let bind = || checked(unsafe { libc::bind(fd, address, length) });
         match bind() {
             Ok(()) => 0,
-            Err(libc::EADDRINUSE) if !table::is_marked(fd, EXCLUSIVE) && share(fd, true) => match bind() {
-                Ok(()) => 0,
+            Err(libc::EADDRINUSE) if share(fd, true) => match bind() {
+                Ok(()) => {
+                    // A socket that wants the address for itself shares it with no other that is bound before it listens.
+                    if table::is_marked(fd, EXCLUSIVE) {
+                        share(fd, false);
+                    }
+                    0
+                }
                 Err(errno) => {
                     share(fd, false);
                     fail(errno)
@@ -258,9 +264,8 @@ pub extern "C" fn ndw_listen(fd: c_int, backlog: c_int) -> c_int {
         // SAFETY: takes no pointer.
         match checked(unsafe { libc::listen(fd, backlog) }) {
             Ok(()) => {
-                if !table::is_marked(fd, EXCLUSIVE) {
-                    share(fd, true);
-                }
+                // For its connections, which inherit it. Nobody else can bind to the address of a listener all the same.
+                share(fd, true);
                 0
             }
             Err(libc::ENOTCONN) => fail(libc::EINVAL),

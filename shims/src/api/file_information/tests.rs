@@ -70,6 +70,18 @@ fn a_file_tells_what_it_is() {
 }
 
 #[test]
+fn a_file_tells_the_sectors_that_its_file_system_tells() {
+    let folder = Folder::new();
+    let file = open(&folder.file("x", b""), READ, 0);
+    let (code, it) = get::<StorageInformation>(file, class::STORAGE);
+    assert_eq!((code, it.logical, it.flags), (0, SECTOR, 3));
+    assert!(it.fast.is_power_of_two() && it.logical <= it.fast, "{it:?}");
+    assert_eq!(get::<u32>(file, class::ALIGNMENT), (0, 0));
+    assert_eq!(get::<[u32; 6]>(file, class::STORAGE).0, ERROR_BAD_LENGTH);
+    close(file);
+}
+
+#[test]
 fn a_file_tells_its_name_as_far_as_there_is_room() {
     let folder = Folder::new();
     let name = std::fs::canonicalize(folder.file("x", b"")).unwrap();

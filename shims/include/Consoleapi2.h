@@ -1,0 +1,1 @@
+consoleapi2.h

@@ -1,0 +1,1 @@
+consoleapi3.h

@@ -1,0 +1,1 @@
+fibersapi.h

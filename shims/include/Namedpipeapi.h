@@ -1,0 +1,1 @@
+namedpipeapi.h

@@ -1,0 +1,1 @@
+securitybaseapi.h

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <utilapiset.h>. */
+#include "ndwin/macros.h"

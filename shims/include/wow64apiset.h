@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ndcompat's <wow64apiset.h>. */
+#include "ndwin/version.h"
