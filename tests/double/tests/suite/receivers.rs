@@ -1,7 +1,7 @@
 //! Receives that the peer lacks, and shared receive queues that get low.
 
 use crate::shared_queue;
-use double::{Side, complete_with, flush_nothing, hold, objects, take_completions_along, turn};
+use double::{Side, complete_with, flush_nothing, hold, objects, pending, take_completions_along, turn};
 use ndcompat::Status;
 use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags};
@@ -270,6 +270,11 @@ fn who_waits_for_few_receives_can_cancel_though_a_queue_pair_has_gone_that_used_
     // SAFETY: the OVERLAPPED lives until it is complete.
     assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
     send(&peer, 1);
+    let deadline = Instant::now() + TIME_LIMIT;
+    while pending() > 0 {
+        assert!(Instant::now() < deadline, "nobody looks for the event");
+        std::thread::yield_now();
+    }
     (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
     // SAFETY: no arguments.
     assert_eq!(unsafe { shared.cancel_overlapped_requests() }, Status::SUCCESS);
