@@ -92,13 +92,24 @@ fn send(peer: &Client, messages: usize) {
     }
 }
 
-fn ends(ov: &Ov) {
+fn wait_until(complaint: &str, happens: impl Fn() -> bool) {
     let deadline = Instant::now() + TIME_LIMIT;
-    while ov.internal() == Status::PENDING {
-        assert!(Instant::now() < deadline, "nobody is told that receives are few");
+    while !happens() {
+        assert!(Instant::now() < deadline, "{complaint}");
         std::thread::yield_now();
     }
+}
+
+fn ends(ov: &Ov) {
+    wait_until("nobody is told that receives are few", || ov.internal() != Status::PENDING);
     assert_eq!(ov.internal(), Status::SUCCESS);
+}
+
+/// Releases the queue pair of `own`, and waits until the device has it no more.
+fn replace_queue_pair(own: &mut Client, spare: &Client) {
+    let queue_pairs = objects()[0];
+    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    wait_until("it is not destroyed", || objects()[0] < queue_pairs);
 }
 
 /// As on mlx5: the receive is the shared queue's, and the queue pair's completions go with it.
@@ -112,7 +123,7 @@ fn a_message_is_reported_though_its_queue_pair_has_gone_before_anybody_looked() 
     send(&peer, 1);
     take_completions_along();
     let spare = Client::on(&adapter);
-    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    replace_queue_pair(&mut own, &spare);
     let result = own.result();
     assert_eq!((result.request_context, result.status, result.bytes_transferred), (0, Status::SUCCESS, 8));
 }
@@ -133,7 +144,7 @@ fn a_failure_that_is_found_while_another_queue_pair_goes_ends_its_connection() {
     assert_eq!(others_peer.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
     assert!(!others_peer.result().status.is_success());
     let spare = Client::on(&adapter);
-    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    replace_queue_pair(&mut own, &spare);
     assert!(!own.result().status.is_success());
     assert_eq!(other.send(7, 8, RequestFlags::empty()), Status::SUCCESS);
     let result = own.result();
@@ -231,7 +242,7 @@ fn who_waits_for_few_receives_is_told_by_a_queue_pair_that_takes_anothers_number
     let mut few = Ov::new();
     // SAFETY: the OVERLAPPED lives until it is complete.
     assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
-    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    replace_queue_pair(&mut own, &spare);
     let _second = queue_pair(&own, &shared);
     assert_eq!(few.internal(), Status::SUCCESS);
 }
@@ -251,7 +262,7 @@ fn queues_go_though_the_results_of_another_queue_pair_were_saved_there() {
     complete_with(Side::Initiator, IBV_WC_LOC_QP_OP_ERR);
     assert_eq!(other.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
     let spare = Client::on(&adapter);
-    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    replace_queue_pair(&mut own, &spare);
     drop((own, other, peer, others_peer, spare, shared));
     assert_eq!(objects(), before);
 }
@@ -270,12 +281,8 @@ fn who_waits_for_few_receives_can_cancel_though_a_queue_pair_has_gone_that_used_
     // SAFETY: the OVERLAPPED lives until it is complete.
     assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
     send(&peer, 1);
-    let deadline = Instant::now() + TIME_LIMIT;
-    while pending() > 0 {
-        assert!(Instant::now() < deadline, "nobody looks for the event");
-        std::thread::yield_now();
-    }
-    (own.queue_pair, own.connector) = (spare.queue_pair.cast().unwrap(), spare.connector.cast().unwrap());
+    wait_until("nobody looks for the event", || pending() == 0);
+    replace_queue_pair(&mut own, &spare);
     // SAFETY: no arguments.
     assert_eq!(unsafe { shared.cancel_overlapped_requests() }, Status::SUCCESS);
     assert_eq!(few.internal(), Status::CANCELED);
