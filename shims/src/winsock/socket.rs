@@ -261,10 +261,16 @@ pub extern "C" fn ndw_listen(fd: c_int, backlog: c_int) -> c_int {
         if int_option(fd, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) && !is_bound(fd) {
             return fail(libc::EINVAL);
         }
+        // The system looks at the address again. One that listens has it for itself all the same.
+        let shares = table::is_marked(fd, EXCLUSIVE) && share(fd, true);
         // SAFETY: takes no pointer.
-        match checked(unsafe { libc::listen(fd, backlog) }) {
+        let listens = checked(unsafe { libc::listen(fd, backlog) });
+        if shares && listens.is_err() {
+            share(fd, false);
+        }
+        match listens {
             Ok(()) => {
-                // For its connections, which inherit it. Nobody else can bind to the address of a listener all the same.
+                // For its connections, which inherit it.
                 share(fd, true);
                 0
             }
