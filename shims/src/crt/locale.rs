@@ -60,8 +60,10 @@ pub extern "C" fn ndw_setlocale(category: c_int, name: Text<'_, u8>) -> *mut c_c
 
 /// The character set that is in force.
 fn character_set() -> &'static CStr {
-    // SAFETY: the name, which is in memory that stays.
-    unsafe { CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) }
+    // SAFETY: takes a number.
+    let name = unsafe { libc::nl_langinfo(libc::CODESET) };
+    // SAFETY: a terminated text in memory that stays.
+    unsafe { CStr::from_ptr(name) }
 }
 
 #[cfg(test)]

@@ -149,8 +149,10 @@ fn begins(letter: u8, text: &str) -> bool {
 
 /// The decimal point in force.
 fn point() -> char {
-    // SAFETY: the answer is a terminated text.
-    let point = unsafe { libc::nl_langinfo(libc::RADIXCHAR).cast::<u8>().read() };
+    // SAFETY: takes a number.
+    let point = unsafe { libc::nl_langinfo(libc::RADIXCHAR) }.cast::<u8>();
+    // SAFETY: a terminated text.
+    let point = unsafe { point.read() };
     if point.is_ascii_punctuation() { point.into() } else { '.' }
 }
 
