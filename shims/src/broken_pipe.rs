@@ -44,15 +44,59 @@ pub(crate) fn make_broken_pipes_errors() {
     if DONE.load(Ordering::Relaxed) {
         return;
     }
-    // SAFETY: plain data, for which zeroes are a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: asks only; there is room for the answer.
-    let known = unsafe { libc::sigaction(libc::SIGPIPE, null(), &mut action) } == 0;
-    if known && action.sa_sigaction == libc::SIG_DFL {
-        action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: the handler may run at any time, as it does nothing.
-        unsafe { libc::sigaction(libc::SIGPIPE, &action, null_mut()) };
+    let exchange = |new: *const libc::sigaction| {
+        // SAFETY: plain data, for which zeroes are a value.
+        let mut former: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: NULL, which asks only, or an action that was there, or one that may run at any time, as it does nothing.
+        (unsafe { libc::sigaction(libc::SIGPIPE, new, &mut former) } == 0).then_some(former)
+    };
+    if let Some(former) = exchange(null())
+        && former.sa_sigaction == libc::SIG_DFL
+    {
+        let mut ours = former;
+        ours.sa_sigaction = nothing as extern "C" fn(c_int) as libc::sighandler_t;
+        ours.sa_flags = libc::SA_RESTART;
+        replace(ours, |new| exchange(new), |action| action.sa_sigaction);
     }
     DONE.store(true, Ordering::Relaxed);
+}
+
+/// Puts `ours` in the place of `SIG_DFL`. Another thread may set a handler at any time, and only an exchange tells what was there: what
+/// the program has set meanwhile is put back.
+fn replace<A: Copy>(
+    ours: A,
+    mut exchange: impl FnMut(&A) -> Option<A>,
+    handler: impl Fn(&A) -> libc::sighandler_t,
+) {
+    let mut put = ours;
+    let mut expected = [libc::SIG_DFL, handler(&ours)];
+    while let Some(found) = exchange(&put)
+        && !expected.contains(&handler(&found))
+    {
+        expected = [handler(&put); 2];
+        put = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is there in the end, if other threads set these before each exchange; 0 stands for nothing.
+    fn left(others: &[usize]) -> usize {
+        const OURS: usize = 9;
+        let (mut others, mut present) = (others.iter(), libc::SIG_DFL);
+        let exchange = |new: &usize| {
+            present = others.next().copied().filter(|other| *other != 0).unwrap_or(present);
+            Some(std::mem::replace(&mut present, *new))
+        };
+        replace(OURS, exchange, |action| *action);
+        present
+    }
+
+    #[test]
+    fn a_handler_that_another_thread_sets_meanwhile_stays() {
+        assert_eq!((left(&[]), left(&[9])), (9, 9));
+        assert_eq!((left(&[5]), left(&[5, 6]), left(&[5, 6, 7]), left(&[5, 0, 7])), (5, 6, 7, 5));
+    }
 }

@@ -5,6 +5,7 @@
 
 pub mod code_page;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
@@ -113,6 +114,12 @@ pub trait Unit: Copy + Default + PartialEq {
     /// Converts units to a string.
     fn string(units: &[Self]) -> String;
 
+    /// Units as narrow text. What is narrow stays as it is, whether it is UTF-8 or not.
+    fn bytes(units: &[Self]) -> Cow<'_, [u8]>;
+
+    /// Units as wide text. What is wide stays as it is.
+    fn characters(units: &[Self]) -> Cow<'_, [Wchar]>;
+
     /// The units of a string argument, `None` for NULL.
     ///
     /// # Safety
@@ -134,6 +141,14 @@ impl Unit for u8 {
         String::from_utf8_lossy(units).into_owned()
     }
 
+    fn bytes(units: &[u8]) -> Cow<'_, [u8]> {
+        units.into()
+    }
+
+    fn characters(units: &[u8]) -> Cow<'_, [Wchar]> {
+        to_wide(&String::from_utf8_lossy(units)).into()
+    }
+
     unsafe fn units<'a>(text: *const u8) -> Option<&'a [u8]> {
         // SAFETY: NULL or terminated, and unchanged while the result is used, as the trait asks.
         unsafe { narrow(text.cast()) }
@@ -152,6 +167,14 @@ impl Unit for Wchar {
 
     fn string(units: &[Wchar]) -> String {
         from_wide(units)
+    }
+
+    fn bytes(units: &[Wchar]) -> Cow<'_, [u8]> {
+        from_wide(units).into_bytes().into()
+    }
+
+    fn characters(units: &[Wchar]) -> Cow<'_, [Wchar]> {
+        units.into()
     }
 
     unsafe fn units<'a>(text: *const Wchar) -> Option<&'a [Wchar]> {

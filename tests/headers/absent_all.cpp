@@ -20,5 +20,7 @@ int main()
     _cwait(&status, 0, 0);
     _aligned_offset_malloc(100, 64, 16);
     _gcvt_s(digits, sizeof digits, 1.5, 5);
+    FreeConsole();
+    _resetstkoflw();
     return 0;
 }

@@ -2,6 +2,11 @@
 // How threads end while the library is at work: by pthread_cancel, with requests pending, with destructors that use the library.
 #include "processes.h"
 
+#include <io.h>
+#include <wchar.h>
+
+#include <fcntl.h>
+
 #include <string>
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -139,6 +144,52 @@ static void cancel_before()
         disconnect(passive);
     });
     live();
+}
+
+// Streams, descriptors and commands of Microsoft's C library. Afterwards nobody holds the stream.
+static void cancel_streams()
+{
+    static int input[2], output[2];
+    static char bytes[65536];
+    CHECK(pipe(input) == 0 && pipe(output) == 0);
+    static FILE *const reader = fdopen(input[0], "r"), *const writer = fdopen(output[1], "w");
+    CHECK(reader != nullptr && writer != nullptr && setvbuf(writer, nullptr, _IONBF, 0) == 0);
+    static std::string reads = "read line </proc/self/fd/" + std::to_string(input[0]);
+    static std::wstring wide_reads(reads.begin(), reads.end());
+    static wchar_t line[16];
+    static int number;
+    static const auto say = [](const char* text) { CHECK(write(input[1], text, strlen(text)) == static_cast<ssize_t>(strlen(text))); };
+    static const auto fill = [] {
+        CHECK(fcntl(output[1], F_SETFL, O_NONBLOCK) == 0);
+        while (write(output[1], bytes, sizeof(bytes)) > 0) {
+        }
+        CHECK(errno == EAGAIN && fcntl(output[1], F_SETFL, 0) == 0);
+    };
+    static const auto drain = [] { CHECK(read(output[0], bytes, sizeof(bytes)) > 4096); };
+    cancel_waits({
+        {[] { CHECK(fgetws(line, 16, reader) == line && !wcscmp(line, L"ab\n")); }, [] { say("ab\n"); }},
+        {[] { CHECK(fgetwc(reader) == L'\u00E4'); }, [] { say("\xC3\xA4"); }},
+        {[] { CHECK(fwscanf(reader, L"%d", &number) == 1 && number == 5 && fgetwc(reader) == L'\n'); }, [] { say("5\n"); }},
+        {[] { CHECK(fscanf(reader, "%d", &number) == 1 && number == 6 && fgetwc(reader) == L'\n'); }, [] { say("6\n"); }},
+        {[] { CHECK(_wsystem(wide_reads.c_str()) == 0); }, [] { say("\n"); }},
+        {[] { CHECK(_pclose(_popen(reads.c_str(), "r")) == 0); }, [] { say("\n"); }},
+    });
+    const std::function<void()> writes[] = {
+        [] { CHECK(_write(output[1], "x", 1) == 1); },
+        [] { CHECK(fprintf(writer, "%d", 5) == 1); },
+        [] { CHECK(fwprintf(writer, L"%d", 5) == 1); },
+        [] { CHECK(fputws(L"x", writer) >= 0); },
+    };
+    for (const auto& one : writes) {
+        fill();
+        cancel_waits({{one, drain}});
+    }
+    fill();
+    drain();
+    Thread([] {
+        say("z");
+        CHECK(fgetwc(reader) == L'z' && fputws(L"y", writer) >= 0);
+    }).join();
 }
 
 // What frequent calls do seldom, and what they call of the program.
@@ -357,7 +408,7 @@ int main(int argc, char** argv)
 {
     static const Case cases[] = {
         {"cancel_objects", cancel_objects}, {"cancel_requests", cancel_requests}, {"cancel_before", cancel_before},
-        {"cancel_frequent_calls", cancel_frequent_calls},
+        {"cancel_frequent_calls", cancel_frequent_calls}, {"cancel_streams", cancel_streams},
         {"thread_exit", thread_exit}, {"thread_locals", thread_locals}, {"what_a_thread_has", what_a_thread_has},
         {"the_first_thread", the_first_thread}, {"cancel_at_the_end", cancel_at_the_end},
     };

@@ -182,9 +182,12 @@ static void ends()
     CHECK(_execv("/no/such/program", none) == -1 && errno == ENOENT && _execvp("/no/such/program", none) == -1);
 }
 
+// Static objects find the arguments.
+static const int arguments_at_first = __argc;
+
 int main(int argc, char** argv)
 {
-    CHECK(__argc == argc && __argv == argv);
+    CHECK(__argc == argc && __argv == argv && arguments_at_first == argc);
     char* path;
     wchar_t* wide;
     CHECK(_get_pgmptr(&path) == 0 && strstr(path, "/") && !strcmp(_pgmptr, path) && _access(path, 0) == 0 && _get_pgmptr(nullptr) == EINVAL);

@@ -25,10 +25,13 @@ inline int early(const char* from, const char* to)
 #include <locale.h>
 #include <malloc.h>
 #include <share.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <tchar.h>
 #include <time.h>
+#include <unistd.h>
 #include <algorithm>
 #include <iostream>
 #include <vector>
@@ -77,6 +80,8 @@ static void formats_have_microsofts_meaning()
     __int64 big = 0;
     __int32 small[2] = {7, 7};
     CHECK(swscanf(L"h\u00F6st 8080", L"%s %d", name, &port) == 2 && !wcscmp(name, L"h\u00F6st") && port == 8080);
+    wchar_t letter = 0, both[2] = {};
+    CHECK(swscanf(L"\u00E9", L"%c", &letter) == 1 && letter == L'\u00E9' && swscanf(L"\u00E9\u00E8", L"%2c", both) == 1 && both[1] == L'\u00E8');
     CHECK(swscanf(L"key=val", L"%[a-z]=%s", set, name) == 2 && !wcscmp(set, L"key") && !wcscmp(name, L"val"));
     CHECK(sscanf("123456789012", "%I64d", &big) == 1 && big == 123456789012ll);
     CHECK(std::sscanf("-1", "%ld", &small[0]) == 1 && small[0] == -1 && small[1] == 7);
@@ -136,6 +141,25 @@ static void commands_have_pipes()
     CHECK(_pclose(pipe) == 3);
 }
 
+// Whatever is the first to write.
+static void wide_streams_survive_a_broken_pipe()
+{
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        int ends[2], status;
+        alarm(60);
+        signal(SIGPIPE, SIG_DFL);
+        if (pipe(ends) != 0 || close(ends[0]) != 0 || dup2(ends[1], 1) != 1)
+            _exit(2);
+        std::wcout << L"for nobody" << std::flush;
+        status = std::wcout.bad() ? 0 : 3;
+        _exit(status);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static void formats_of_times()
 {
     tm second = {};
@@ -171,6 +195,7 @@ int main()
 {
     char folder[] = "/tmp/ndcompat-c-streams-XXXXXX";
     CHECK(mkdtemp(folder) && chdir(folder) == 0);
+    wide_streams_survive_a_broken_pipe();
     wide_and_narrow_input_mix();
     formats_have_microsofts_meaning();
     nothing_is_replaced_deleted_or_opened_that_is_not_to_be();

@@ -3,7 +3,7 @@
  * Functions of Windows that ndcompat does not have. A call of one is a compile error that names it.
  *
  * A program may have such a function of its own. In C++, and in C with clang, its declaration is a better match than these.
- * In C with gcc, define NDCOMPAT_NO_ABSENT.
+ * In C with gcc, and in C for one without parameters, define NDCOMPAT_NO_ABSENT.
  */
 #ifndef NDWIN_ABSENT_H
 #define NDWIN_ABSENT_H
@@ -25,6 +25,13 @@
 #define NDW_ANY(text) () __attribute__((error(text)))
 #endif
 #define NDW_ABSENT(result, name) result name NDW_ANY(#name " is not in ndcompat: see docs/win32.md");
+/* One that has no parameters on Windows. A template, as otherwise no argument would tell which match is the better one. */
+#ifdef __cplusplus
+#define NDW_ABSENT_PLAIN(result, name) \
+    template <typename...> result name() noexcept __attribute__((error(#name " is not in ndcompat: see docs/win32.md")));
+#else
+#define NDW_ABSENT_PLAIN(result, name) NDW_ABSENT(result, name)
+#endif
 #define NDW_ABSENT_TEXT(result, name) \
     NDW_ABSENT(result, name)          \
     NDW_ABSENT(result, name##A)       \
@@ -148,7 +155,7 @@ NDW_ABSENT(int, AdjustTokenPrivileges)
 NDW_ABSENT_TEXT(int, LookupPrivilegeValue)
 NDW_ABSENT(int, DuplicateTokenEx)
 NDW_ABSENT(int, ImpersonateLoggedOnUser)
-NDW_ABSENT(int, RevertToSelf)
+NDW_ABSENT_PLAIN(int, RevertToSelf)
 NDW_ABSENT_TEXT(int, LogonUser)
 NDW_ABSENT_TEXT(int, LookupAccountSid)
 NDW_ABSENT_TEXT(int, LookupAccountName)
@@ -248,7 +255,7 @@ NDW_ABSENT(void *, _aligned_offset_malloc)
 NDW_ABSENT(void *, _aligned_offset_realloc)
 NDW_ABSENT(void *, _aligned_offset_recalloc)
 NDW_ABSENT(void *, _aligned_recalloc)
-NDW_ABSENT(int, _resetstkoflw)
+NDW_ABSENT_PLAIN(int, _resetstkoflw)
 NDW_ABSENT(int, _gcvt)
 NDW_ABSENT(int, _gcvt_s)
 NDW_ABSENT(int, _ecvt_s)
@@ -261,7 +268,7 @@ NDW_ABSENT(int, _get_doserrno)
 NDW_ABSENT(int, _set_doserrno)
 /* And others that programs name now and then. */
 NDW_ABSENT(int, AddVectoredContinueHandler)
-NDW_ABSENT(int, AllocConsole)
+NDW_ABSENT_PLAIN(int, AllocConsole)
 NDW_ABSENT(int, AttachConsole)
 NDW_ABSENT(int, Beep)
 NDW_ABSENT(int, CheckRemoteDebuggerPresent)
@@ -273,7 +280,7 @@ NDW_ABSENT(int, CreateMemoryResourceNotification)
 NDW_ABSENT(int, DisassociateCurrentThreadFromCallback)
 NDW_ABSENT(int, DiscardVirtualMemory)
 NDW_ABSENT(int, FatalExit)
-NDW_ABSENT(int, FreeConsole)
+NDW_ABSENT_PLAIN(int, FreeConsole)
 NDW_ABSENT(int, GetBestRoute)
 NDW_ABSENT(int, GetCurrentThreadStackLimits)
 NDW_ABSENT(int, GetInterfaceInfo)
@@ -296,7 +303,7 @@ NDW_ABSENT(int, GetSystemPowerStatus)
 NDW_ABSENT(int, GetSystemTimeAdjustment)
 NDW_ABSENT(int, GetTcpStatistics)
 NDW_ABSENT(int, GetUnicastIpAddressEntry)
-NDW_ABSENT(int, GetUserDefaultLCID)
+NDW_ABSENT_PLAIN(int, GetUserDefaultLCID)
 NDW_ABSENT(int, GlobalMemoryStatus)
 NDW_ABSENT(int, MapViewOfFile2)
 NDW_ABSENT(int, MapViewOfFile3)
@@ -358,6 +365,7 @@ using namespace ndwin::absent;
 
 #undef NDW_ANY
 #undef NDW_ABSENT
+#undef NDW_ABSENT_PLAIN
 #undef NDW_ABSENT_TEXT
 
 #endif

@@ -17,6 +17,9 @@
 #include <streambuf>
 #include "crt/wide_path.h"
 
+/* A write to a pipe that nobody reads is an error from then on. */
+extern "C" void ndw_make_broken_pipes_errors(void) __attribute__((weak));
+
 namespace ndwin {
 
 /* Writes through to a C stream, which has the only buffer. */
@@ -40,6 +43,9 @@ protected:
         for (std::streamsize at = 0; at < length; at++) {
             used += encode(static_cast<unsigned>(text[at]), bytes + used);
             if ((used > sizeof bytes - 4 || at + 1 == length) && used != 0) {
+                /* Not there in a program that does without the library. */
+                if (&ndw_make_broken_pipes_errors)
+                    ndw_make_broken_pipes_errors();
                 if (std::fwrite(bytes, 1, used, stream_) != used)
                     return 0;
                 used = 0;

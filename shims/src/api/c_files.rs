@@ -6,8 +6,9 @@ use super::standard_handles::ndw_GetStdHandle;
 use crate::arguments::{Out, Text};
 use crate::boundary::guard;
 use crate::error::{
-    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_DISK_FULL, ERROR_FILE_NOT_FOUND,
-    ERROR_NOT_ENOUGH_MEMORY, ERROR_PATH_NOT_FOUND, ERROR_SHARING_VIOLATION, set_errno, set_last_error,
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_DISK_FULL, ERROR_FILE_EXISTS, ERROR_FILE_NOT_FOUND,
+    ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SAME_DEVICE, ERROR_PATH_NOT_FOUND, ERROR_SHARING_VIOLATION, set_errno,
+    set_last_error,
 };
 use crate::files::disk::DiskFile;
 use crate::files::search::{Found, Search};
@@ -116,7 +117,12 @@ pub extern "C" fn ndw__close(fd: c_int) -> c_int {
 fn errno_of(code: u32) -> c_int {
     match code {
         ERROR_FILE_NOT_FOUND | ERROR_PATH_NOT_FOUND => libc::ENOENT,
-        ERROR_ACCESS_DENIED | ERROR_SHARING_VIOLATION | ERROR_ALREADY_EXISTS => libc::EACCES,
+        // What is there already, and a folder that would go to another file system, are EACCES in `rename`.
+        ERROR_ACCESS_DENIED
+        | ERROR_SHARING_VIOLATION
+        | ERROR_ALREADY_EXISTS
+        | ERROR_FILE_EXISTS
+        | ERROR_NOT_SAME_DEVICE => libc::EACCES,
         ERROR_DISK_FULL => libc::ENOSPC,
         ERROR_NOT_ENOUGH_MEMORY => libc::ENOMEM,
         _ => libc::EINVAL,
@@ -174,7 +180,7 @@ fn open_file(path: &Path, flags: c_int, mode: c_int) -> Result<c_int, c_int> {
             Some(errno) => errno,
         });
     }
-    if flags & (libc::O_DIRECTORY | libc::O_PATH) == 0 && crate::crt::file::is_folder(fd) {
+    if flags & (libc::O_DIRECTORY | libc::O_PATH) == 0 && crate::crt::kind(fd) == libc::S_IFDIR {
         // SAFETY: opened here.
         unsafe { libc::close(fd) };
         return Err(libc::EACCES);
@@ -341,6 +347,27 @@ mod tests {
         assert_eq!((ndw__wunlink(wide_a), errno()), (-1, Some(libc::ENOENT)));
         assert_eq!((ndw__unlink(Text::NULL), errno()), (-1, Some(libc::EINVAL)));
         assert_eq!((ndw__wrename(Text::NULL, wide_a), errno()), (-1, Some(libc::EINVAL)));
+    }
+
+    #[test]
+    fn what_goes_to_another_file_system_replaces_nothing() {
+        let (folder, other) = (Folder::new(), std::path::Path::new("/dev/shm"));
+        let here = std::path::PathBuf::from(folder.name(""));
+        let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
+        if device(other).is_none() || device(other) == device(&here) {
+            return crate::alone::skipped("there is no second file system");
+        }
+        let there = other.join(format!("ndcompat-rename-{}", std::process::id()));
+        std::fs::write(&there, b"there").unwrap();
+        let [a, b] =
+            [folder.file("a", b"a"), there.to_str().unwrap().into()].map(|name| CString::new(name).unwrap());
+        assert_eq!((ndw_rename((&*a).into(), (&*b).into()), errno()), (-1, Some(libc::EACCES)));
+        assert_eq!(std::fs::read(&there).unwrap(), b"there");
+        std::fs::remove_file(&there).unwrap();
+        std::fs::create_dir(folder.name("folder")).unwrap();
+        let a = CString::new(folder.name("folder")).unwrap();
+        assert_eq!((ndw_rename((&*a).into(), (&*b).into()), errno()), (-1, Some(libc::EACCES)));
+        assert!(!there.exists());
     }
 
     #[test]

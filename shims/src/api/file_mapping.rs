@@ -62,7 +62,9 @@ fn create<T: Unit>(
 fn open_named<T: Unit>(_access: u32, _inherit: i32, name: Text<'_, T>) -> RawHandle {
     guard_handle(|| {
         let name = name.read().filter(|name| !name.is_empty()).ok_or(ERROR_INVALID_PARAMETER)?;
-        open(Object::Section(Arc::new(Section::named(&name)?)))
+        let section = Arc::new(Section::named(&name)?);
+        names::enter_section(&name, &section)?;
+        open(Object::Section(section))
     })
 }
 

@@ -146,27 +146,38 @@ pub extern "C" fn ndw_MapViewOfFileExNuma(
     ndw_MapViewOfFileEx(section, access, high, low, bytes, address)
 }
 
+/// Stores the return addresses from the caller of the function on that this is part of.
+///
+/// # Safety
+/// `frames` has room for `count` addresses.
+#[inline(always)]
+unsafe fn capture(skip: u32, count: u32, frames: *mut *mut c_void, hash: Out<'_, u32>) -> u16 {
+    let mut found = [null_mut(); 128];
+    // SAFETY: room for so many.
+    let all = unsafe { libc::backtrace(found.as_mut_ptr(), 128) };
+    // SAFETY: so much room, as this function asks.
+    let Some(frames) = (unsafe { text::cells(frames, count as usize) }) else { return 0 };
+    // The first is in the function that was called.
+    let wanted = found[..all.max(0) as usize].iter().skip(1).skip(skip as usize);
+    let stored = frames.iter().zip(wanted).map(|(place, frame)| place.set(*frame)).count();
+    hash.put(frames[..stored].iter().fold(0u32, |sum, frame| sum.wrapping_add(frame.get() as usize as u32)));
+    stored as u16
+}
+
 /// `RtlCaptureStackBackTrace`: from the caller on.
 ///
 /// # Safety
 /// `frames` has room for `count` addresses.
 #[unsafe(no_mangle)]
+#[inline(never)]
 pub unsafe extern "C" fn ndw_RtlCaptureStackBackTrace(
     skip: u32,
     count: u32,
     frames: *mut *mut c_void,
     hash: Out<'_, u32>,
 ) -> u16 {
-    let mut found = [null_mut(); 128];
-    // SAFETY: room for so many.
-    let all = unsafe { libc::backtrace(found.as_mut_ptr(), 128) };
-    // SAFETY: so much room, as this function asks.
-    let Some(frames) = (unsafe { text::cells(frames, count as usize) }) else { return 0 };
-    // The first is this function.
-    let wanted = found[..all.max(0) as usize].iter().skip(1).skip(skip as usize);
-    let stored = frames.iter().zip(wanted).map(|(place, frame)| place.set(*frame)).count();
-    hash.put(frames[..stored].iter().fold(0u32, |sum, frame| sum.wrapping_add(frame.get() as usize as u32)));
-    stored as u16
+    // SAFETY: as this function asks.
+    unsafe { capture(skip, count, frames, hash) }
 }
 
 /// `CaptureStackBackTrace`.
@@ -174,6 +185,7 @@ pub unsafe extern "C" fn ndw_RtlCaptureStackBackTrace(
 /// # Safety
 /// As for [`ndw_RtlCaptureStackBackTrace`].
 #[unsafe(no_mangle)]
+#[inline(never)]
 pub unsafe extern "C" fn ndw_CaptureStackBackTrace(
     skip: u32,
     count: u32,
@@ -181,7 +193,7 @@ pub unsafe extern "C" fn ndw_CaptureStackBackTrace(
     hash: Out<'_, u32>,
 ) -> u16 {
     // SAFETY: as this function asks.
-    unsafe { ndw_RtlCaptureStackBackTrace(skip, count, frames, hash) }
+    unsafe { capture(skip, count, frames, hash) }
 }
 
 /// What differs between the widths.
@@ -477,12 +489,21 @@ mod tests {
 
     #[test]
     fn frames_are_those_of_the_caller() {
-        let mut frames = [null_mut(); 4];
-        let mut hash = 0;
-        // SAFETY: room for four.
-        let count = unsafe { ndw_RtlCaptureStackBackTrace(0, 4, frames.as_mut_ptr(), Out::from(&mut hash)) };
-        assert!(count > 0 && !frames[0].is_null());
-        let sum = frames[..count.into()].iter().fold(0u32, |sum, frame| sum.wrapping_add(*frame as u32));
-        assert_eq!(hash, sum);
+        let mut expected = [null_mut(); 5];
+        // SAFETY: room for five.
+        assert_eq!(unsafe { libc::backtrace(expected.as_mut_ptr(), 5) }, 5);
+        for function in [ndw_RtlCaptureStackBackTrace, ndw_CaptureStackBackTrace] {
+            let mut frames = [null_mut(); 5];
+            let mut hash = 0;
+            // SAFETY: room for five.
+            assert_eq!(unsafe { function(0, 5, frames.as_mut_ptr(), Out::from(&mut hash)) }, 5);
+            // The first is another place in this very function.
+            assert_eq!(frames[1..], expected[1..]);
+            assert!(!frames[0].is_null() && frames[0] != frames[1]);
+            assert_eq!(hash, frames.iter().fold(0u32, |sum, frame| sum.wrapping_add(*frame as u32)));
+            // SAFETY: room for five, of which four are used.
+            assert_eq!(unsafe { function(1, 4, frames.as_mut_ptr(), Out::NULL) }, 4);
+            assert_eq!(frames[..4], expected[1..]);
+        }
     }
 }

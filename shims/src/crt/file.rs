@@ -1,12 +1,12 @@
 //! `_wfopen`, `fopen_s` and related functions, `fputws`.
 
 use super::print::write_wide;
-use super::{failed, set_errno};
+use super::{failed, kind, set_errno};
 use crate::arguments::{Out, Text};
+use crate::cancellation::put_off;
 use crate::text::{self, Wchar};
 use libc::FILE;
 use std::ffi::{CString, c_int};
-use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,17 +46,6 @@ fn c_strings(file: Option<Vec<u8>>, open_mode: Option<String>) -> Option<(CStrin
     names
 }
 
-/// Whether this descriptor is a folder's.
-pub(crate) fn is_folder(fd: c_int) -> bool {
-    let mut found = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: room for the answer.
-    if unsafe { libc::fstat(fd, found.as_mut_ptr()) } != 0 {
-        return false;
-    }
-    // SAFETY: filled by the call.
-    unsafe { found.assume_init() }.st_mode & libc::S_IFMT == libc::S_IFDIR
-}
-
 /// A stream that was opened, unless it is a folder's: those are `EACCES` on Windows.
 ///
 /// # Safety
@@ -69,7 +58,7 @@ unsafe fn no_folder(stream: *mut FILE) -> *mut FILE {
         return stream;
     }
     // SAFETY: open, as the caller promises.
-    if !is_folder(unsafe { libc::fileno(stream) }) {
+    if kind(unsafe { libc::fileno(stream) }) != libc::S_IFDIR {
         return stream;
     }
     // SAFETY: open, and used by nobody else, as the caller promises.
@@ -80,10 +69,12 @@ unsafe fn no_folder(stream: *mut FILE) -> *mut FILE {
 
 fn open(names: Option<(CString, CString)>) -> *mut FILE {
     let Some((file, mode)) = names else { return null_mut() };
-    // SAFETY: both are terminated.
-    let stream = unsafe { libc::fopen(file.as_ptr(), mode.as_ptr()) };
-    // SAFETY: NULL or new.
-    unsafe { no_folder(stream) }
+    put_off(|| {
+        // SAFETY: both are terminated.
+        let stream = unsafe { libc::fopen(file.as_ptr(), mode.as_ptr()) };
+        // SAFETY: NULL or new.
+        unsafe { no_folder(stream) }
+    })
 }
 
 /// Reopens the stream `old` with another file. It is closed in any case. NULL and `EINVAL` for NULL.
@@ -96,10 +87,12 @@ unsafe fn reopen(names: Option<(CString, CString)>, old: *mut FILE) -> *mut FILE
         return null_mut();
     }
     let Some((file, mode)) = names else { return null_mut() };
-    // SAFETY: both are terminated, and the stream is open, as the caller promises.
-    let stream = unsafe { libc::freopen(file.as_ptr(), mode.as_ptr(), old) };
-    // SAFETY: NULL or open, and the caller does not know it yet.
-    unsafe { no_folder(stream) }
+    put_off(|| {
+        // SAFETY: both are terminated, and the stream is open, as the caller promises.
+        let stream = unsafe { libc::freopen(file.as_ptr(), mode.as_ptr(), old) };
+        // SAFETY: NULL or open, and the caller does not know it yet.
+        unsafe { no_folder(stream) }
+    })
 }
 
 /// As the `_s` functions do: stores the stream in `place` and returns the error.
@@ -209,7 +202,7 @@ fn last_errno() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn ndw__fcloseall() -> c_int {
     // SAFETY: NULL stands for all streams.
-    unsafe { libc::fflush(null_mut()) }
+    put_off(|| unsafe { libc::fflush(null_mut()) })
 }
 
 /// `fputws`: writes UTF-8; the stream stays narrow.
@@ -220,7 +213,7 @@ pub extern "C" fn ndw__fcloseall() -> c_int {
 pub unsafe extern "C" fn ndw_fputws(string: Text<'_, Wchar>, stream: *mut FILE) -> c_int {
     match string.units() {
         // SAFETY: the stream is not NULL, hence open, as this function asks.
-        Some(string) if !stream.is_null() => unsafe { write_wide(stream, string) }.min(0),
+        Some(string) if !stream.is_null() => put_off(|| unsafe { write_wide(stream, string) }.min(0)),
         _ => {
             set_errno(libc::EINVAL);
             -1

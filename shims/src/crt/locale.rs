@@ -1,7 +1,9 @@
 //! `setlocale`, with the names of locales that Windows has.
 
 use crate::arguments::Text;
+use crate::text;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::null;
 
 /// Whether this is the name of a character set that is UTF-8 here, as all are that a code page names: `ACP`, `OCP`.
 fn is_utf8(name: &str) -> bool {
@@ -39,12 +41,29 @@ pub extern "C" fn ndw_setlocale(category: c_int, name: Text<'_, u8>) -> *mut c_c
     let known = unsafe { libc::setlocale(category, name.as_ptr().cast()) };
     let other = name.read().filter(|_| known.is_null()).and_then(|name| linux_name(&name));
     let Some(other) = other.and_then(|other| CString::new(other).ok()) else { return known };
-    let found = set(category, &other);
+    // SAFETY: NULL asks only.
+    let former = unsafe { libc::setlocale(category, null()) };
     // SAFETY: NULL, or a text that stays until the locale is set again.
-    let is_wanted = unsafe { crate::text::string_from_narrow(found) }
-        .is_some_and(|found| ["utf-8", "utf8"].iter().any(|set| found.to_ascii_lowercase().contains(set)));
+    let former = unsafe { text::narrow(former) }.and_then(|former| CString::new(former).ok());
+    let found = set(category, &other);
+    let has_set = !matches!(category, libc::LC_ALL | libc::LC_CTYPE) || character_set() == c"UTF-8";
+    if !other.is_empty() || !found.is_null() && has_set {
+        return found;
+    }
     // The user's choice has another character set.
-    if other.is_empty() && !is_wanted { set(category, c"C.UTF-8") } else { found }
+    let plain = set(category, c"C.UTF-8");
+    if let Some(former) = former.filter(|_| plain.is_null()) {
+        set(category, &former);
+    }
+    plain
+}
+
+/// The character set that is in force.
+fn character_set() -> &'static CStr {
+    // SAFETY: takes a number.
+    let name = unsafe { libc::nl_langinfo(libc::CODESET) };
+    // SAFETY: a terminated text in memory that stays.
+    unsafe { CStr::from_ptr(name) }
 }
 
 #[cfg(test)]
@@ -79,12 +98,22 @@ mod tests {
         let set = |name: &CStr| {
             let found = ndw_setlocale(libc::LC_ALL, name.into());
             // SAFETY: NULL, or a text that stays until the locale is set again.
-            unsafe { crate::text::string_from_narrow(found) }
+            unsafe { text::string_from_narrow(found) }
         };
         assert!(set(c".UTF8").is_some());
-        // SAFETY: the name of the present character set.
-        assert_eq!(unsafe { CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) }, c"UTF-8");
+        assert_eq!(character_set(), c"UTF-8");
         assert_eq!((set(c"C").as_deref(), set(c".1252"), set(c"xx-ZZ")), (Some("C"), None, None));
         assert!(!ndw_setlocale(libc::LC_ALL, Text::NULL).is_null());
+        // A user whose choice is UTF-8 for all but the character set.
+        for (name, value) in [("LC_ALL", ""), ("LANG", "C.UTF-8"), ("LC_CTYPE", "C")] {
+            // SAFETY: nothing else runs here.
+            unsafe { std::env::set_var(name, value) };
+        }
+        assert!(set(c".UTF8").is_some());
+        assert_eq!(character_set(), c"UTF-8");
+        assert_eq!(set(c"C").as_deref(), Some("C"));
+        // Other categories have no character set that matters.
+        assert!(!ndw_setlocale(libc::LC_NUMERIC, c".UTF8".into()).is_null());
+        assert_eq!(character_set(), c"ANSI_X3.4-1968");
     }
 }

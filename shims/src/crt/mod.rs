@@ -21,6 +21,19 @@ pub mod wide_input;
 
 pub(crate) use crate::error::set_errno;
 
+use std::mem::MaybeUninit;
+
+/// The kind of a descriptor's file, as `S_IFREG` is one; 0 if it is closed.
+pub(crate) fn kind(fd: i32) -> libc::mode_t {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for the answer.
+    if unsafe { libc::fstat(fd, found.as_mut_ptr()) } != 0 {
+        return 0;
+    }
+    // SAFETY: filled by the call.
+    unsafe { found.assume_init() }.st_mode & libc::S_IFMT
+}
+
 /// Sets `errno` and returns the error.
 pub(crate) fn failed(error: i32) -> i32 {
     set_errno(error);

@@ -277,6 +277,25 @@ pub unsafe extern "C" fn ndw__memicmp(a: *const c_void, b: *const c_void, count:
     unsafe { compare_bytes(a.cast(), b.cast(), count) }
 }
 
+/// `wcstok` without a place for its state, which is the thread's.
+///
+/// # Safety
+/// `text` is NULL or terminated, and the program's to write to, as is what it was in the thread's last call with one; `separators` are
+/// terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ndw_wcstok(text: *mut Wchar, separators: *const Wchar) -> *mut Wchar {
+    unsafe extern "C" {
+        fn wcstok(text: *mut Wchar, separators: *const Wchar, state: *mut *mut Wchar) -> *mut Wchar;
+    }
+    thread_local! {
+        static STATE: Cell<*mut Wchar> = const { Cell::new(null_mut()) };
+    }
+    STATE.with(|state| {
+        // SAFETY: texts as this function asks; the state is the thread's, and none or what the last call has left there.
+        unsafe { wcstok(text, separators, state.as_ptr()) }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,5 +447,22 @@ mod tests {
             libc::free(copy.cast());
             assert!(ndw__strdup(null()).is_null());
         }
+    }
+
+    #[test]
+    fn where_a_text_is_cut_next_is_known_to_the_thread() {
+        let (mut words, separators) = (w("a,b;c"), w(",;"));
+        // SAFETY: terminated texts, the first of which is cut.
+        let next = |text| unsafe { text::string_from_wide(ndw_wcstok(text, separators.as_ptr())) };
+        assert_eq!(next(words.as_mut_ptr()).as_deref(), Some("a"));
+        let mut others = w("x");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(next(null_mut()), None);
+                assert_eq!(next(others.as_mut_ptr()).as_deref(), Some("x"));
+            });
+        });
+        assert_eq!((next(null_mut()).as_deref(), next(null_mut()).as_deref()), (Some("b"), Some("c")));
+        assert_eq!((next(null_mut()), next(null_mut())), (None, None));
     }
 }

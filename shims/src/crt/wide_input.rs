@@ -1,8 +1,10 @@
 //! Wide characters from streams: `fgetwc`, `ungetwc`, `fgetws`. The streams stay narrow, as for wide output, and are read as UTF-8.
 
 use super::set_errno;
+use crate::cancellation::put_off;
 use crate::text::{self, Wchar};
 use libc::FILE;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
@@ -21,42 +23,58 @@ unsafe extern "C" {
 }
 
 /// A stream that no other thread uses meanwhile.
-struct Locked(*mut FILE);
+pub(super) struct Locked {
+    stream: *mut FILE,
+    /// The last character that was read, and its bytes.
+    last: Wchar,
+    bytes: [u8; 4],
+    length: usize,
+}
 
 impl Locked {
     /// # Safety
     /// The stream is open, and stays so.
-    unsafe fn new(stream: *mut FILE) -> Locked {
+    pub(super) unsafe fn new(stream: *mut FILE) -> Locked {
         // SAFETY: open, as the caller promises.
         unsafe { flockfile(stream) };
-        Locked(stream)
+        Locked { stream, last: 0, bytes: [0; 4], length: 0 }
     }
 
     /// The next byte; `None` at the end, and when an error hinders.
     fn byte(&mut self) -> Option<u8> {
         // SAFETY: open, as who made this has promised, and locked by this thread.
-        u8::try_from(unsafe { getc_unlocked(self.0) }).ok()
+        u8::try_from(unsafe { getc_unlocked(self.stream) }).ok()
     }
 
     /// Gives a byte back, which is read next.
     fn give_back(&mut self, byte: u8) -> bool {
         // SAFETY: open, as who made this has promised. Its lock may be taken again by this thread.
-        unsafe { libc::ungetc(byte.into(), self.0) >= 0 }
+        unsafe { libc::ungetc(byte.into(), self.stream) >= 0 }
     }
 
     /// Whether code that knows nothing of this library has read wide characters from it: then the C library does so.
     fn is_wide(&self) -> bool {
         // SAFETY: open, as who made this has promised. 0 asks only.
-        unsafe { fwide(self.0, 0) > 0 }
+        unsafe { fwide(self.stream, 0) > 0 }
     }
 
     /// The next character; `None` at the end.
-    fn character(&mut self) -> Option<Wchar> {
-        if self.is_wide() {
+    pub(super) fn character(&mut self) -> Option<Wchar> {
+        self.length = 0;
+        let character = if self.is_wide() {
             // SAFETY: open, as who made this has promised.
-            return Some(unsafe { fgetwc(self.0) }).filter(|character| *character != END);
-        }
+            Some(unsafe { fgetwc(self.stream) }).filter(|character| *character != END)
+        } else {
+            self.decoded()
+        };
+        self.last = character?;
+        character
+    }
+
+    /// The same by UTF-8.
+    fn decoded(&mut self) -> Option<Wchar> {
         let first = self.byte()?;
+        (self.bytes[0], self.length) = (first, 1);
         let length = match first {
             0..0x80 => return Some(first.into()),
             0xC2..=0xDF => 2,
@@ -64,25 +82,38 @@ impl Locked {
             0xF0..=0xF4 => 4,
             _ => return Some(REPLACEMENT),
         };
-        let mut bytes = [first, 0, 0, 0];
-        for place in &mut bytes[1..length] {
+        while self.length < length {
             match self.byte() {
-                Some(byte @ 0x80..=0xBF) => *place = byte,
+                Some(byte @ 0x80..=0xBF) => self.bytes[self.length] = byte,
                 other => {
                     other.map(|byte| self.give_back(byte));
                     return Some(REPLACEMENT);
                 }
             }
+            self.length += 1;
         }
-        let character = std::str::from_utf8(&bytes[..length]).ok().and_then(|text| text.chars().next());
+        let character = std::str::from_utf8(&self.bytes[..length]).ok().and_then(|text| text.chars().next());
         Some(character.map_or(REPLACEMENT, Wchar::from))
+    }
+
+    /// Gives the character back that was read last, as it was if it is none: it is read next.
+    pub(super) fn give_back_last(&mut self) {
+        if self.length == 0 {
+            // SAFETY: open, as who made this has promised.
+            unsafe { ungetwc(self.last, self.stream) };
+            return;
+        }
+        let bytes = self.bytes;
+        bytes[..self.length].iter().rev().for_each(|byte| {
+            self.give_back(*byte);
+        });
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
         // SAFETY: locked by this thread once more than it was unlocked.
-        unsafe { funlockfile(self.0) };
+        unsafe { funlockfile(self.stream) };
     }
 }
 
@@ -97,7 +128,7 @@ pub unsafe extern "C" fn ndw_fgetwc(stream: *mut FILE) -> u32 {
         return END;
     }
     // SAFETY: open, as this function asks.
-    unsafe { Locked::new(stream) }.character().unwrap_or(END)
+    put_off(|| unsafe { Locked::new(stream) }.character().unwrap_or(END))
 }
 
 /// `ungetwc`: gives a character back, which is read next; `WEOF` if that cannot be done.
@@ -110,15 +141,17 @@ pub unsafe extern "C" fn ndw_ungetwc(character: u32, stream: *mut FILE) -> u32 {
         set_errno(libc::EINVAL);
         return END;
     }
-    // SAFETY: open, as this function asks.
-    let mut stream = unsafe { Locked::new(stream) };
-    if stream.is_wide() {
+    put_off(|| {
         // SAFETY: open, as this function asks.
-        return unsafe { ungetwc(character, stream.0) };
-    }
-    let Some(scalar) = char::from_u32(character) else { return END };
-    let given = scalar.encode_utf8(&mut [0; 4]).bytes().rev().all(|byte| stream.give_back(byte));
-    if given { character } else { END }
+        let mut stream = unsafe { Locked::new(stream) };
+        if stream.is_wide() {
+            // SAFETY: open, as this function asks.
+            return unsafe { ungetwc(character, stream.stream) };
+        }
+        let Some(scalar) = char::from_u32(character) else { return END };
+        let given = scalar.encode_utf8(&mut [0; 4]).bytes().rev().all(|byte| stream.give_back(byte));
+        if given { character } else { END }
+    })
 }
 
 /// `fgetws`: up to the end of the line, or as many characters as there is room for, and a NUL. NULL at the end of the stream, which
@@ -136,12 +169,17 @@ pub unsafe extern "C" fn ndw_fgetws(buffer: *mut Wchar, size: c_int, stream: *mu
         return null_mut();
     };
     // SAFETY: open, as this function asks.
-    let mut stream = unsafe { Locked::new(stream) };
+    let length = put_off(|| line(unsafe { Locked::new(stream) }, target));
+    if length.is_some() { buffer } else { null_mut() }
+}
+
+/// Reads a line, as far as there is room for it and a NUL; its length, `None` at the end of the stream.
+fn line(mut stream: Locked, target: &[Cell<Wchar>]) -> Option<usize> {
     let mut length = 0;
     while length + 1 < target.len() {
         let Some(character) = stream.character() else {
             if length == 0 {
-                return null_mut();
+                return None;
             }
             break;
         };
@@ -152,7 +190,7 @@ pub unsafe extern "C" fn ndw_fgetws(buffer: *mut Wchar, size: c_int, stream: *mu
         }
     }
     target[length].set(0);
-    buffer
+    Some(length)
 }
 
 #[cfg(test)]

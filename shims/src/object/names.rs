@@ -8,12 +8,51 @@ use crate::error::*;
 use crate::memory::section::Section;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, Weak};
 
-/// A weak reference to an object.
-pub(crate) type Find = Box<dyn Fn() -> Option<Object> + Send>;
+/// What has a name. An object is not referred to but to be handed out: under the lock, the last reference must not go.
+enum Entry {
+    /// An event, a mutex, a semaphore or a timer.
+    Object(Box<dyn Reference>),
+    /// Sections: each call that created or opened one has made another.
+    Sections(Vec<Weak<Section>>),
+}
 
-static NAMES: Mutex<BTreeMap<String, Find>> = Mutex::new(BTreeMap::new());
+/// A weak reference to an object, and the kind that it is.
+trait Reference: Send {
+    fn find(&self) -> Option<Object>;
+    fn lives(&self) -> bool;
+}
+
+impl<T: Send + Sync> Reference for (Weak<T>, fn(Arc<T>) -> Object) {
+    fn find(&self) -> Option<Object> {
+        self.0.upgrade().map(self.1)
+    }
+
+    fn lives(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl Entry {
+    fn lives(&self) -> bool {
+        match self {
+            Entry::Object(object) => object.lives(),
+            Entry::Sections(sections) => sections.iter().any(|section| section.strong_count() > 0),
+        }
+    }
+
+    /// The object, unless it has gone; `ERROR_INVALID_HANDLE` for a section.
+    fn object(&self) -> Result<Option<Object>, u32> {
+        match self {
+            Entry::Object(object) => Ok(object.find()),
+            Entry::Sections(_) if self.lives() => Err(ERROR_INVALID_HANDLE),
+            Entry::Sections(_) => Ok(None),
+        }
+    }
+}
+
+static NAMES: Mutex<BTreeMap<String, Entry>> = Mutex::new(BTreeMap::new());
 
 /// The longest name, in units, without the NUL.
 const LONGEST: usize = 259;
@@ -42,13 +81,13 @@ where
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok((make(), false)) };
     let name = normal(&name)?;
     let mut names = NAMES.lock();
-    if let Some(object) = names.get(name).and_then(|find| find()) {
+    if let Some(object) = names.get(name).map(Entry::object).transpose()?.flatten() {
+        drop(names);
         return pick(object).map(|object| (object, true)).ok_or(ERROR_INVALID_HANDLE);
     }
-    names.retain(|_, find| find().is_some());
+    names.retain(|_, entry| entry.lives());
     let object = make();
-    let weak = Arc::downgrade(&object);
-    names.insert(name.to_string(), Box::new(move || weak.upgrade().map(wrap)));
+    names.insert(name.to_string(), Entry::Object(Box::new((Arc::downgrade(&object), wrap))));
     Ok((object, false))
 }
 
@@ -57,13 +96,15 @@ where
 pub(crate) fn enter_section(name: &str, section: &Arc<Section>) -> Result<(), u32> {
     let name = normal(name)?;
     let mut names = NAMES.lock();
-    if !matches!(names.get(name).and_then(|find| find()), None | Some(Object::Section(_))) {
-        return Err(ERROR_INVALID_HANDLE);
+    names.retain(|_, entry| entry.lives());
+    match names.entry(name.to_string()).or_insert_with(|| Entry::Sections(Vec::new())) {
+        Entry::Object(_) => Err(ERROR_INVALID_HANDLE),
+        Entry::Sections(sections) => {
+            sections.retain(|section| section.strong_count() > 0);
+            sections.push(Arc::downgrade(section));
+            Ok(())
+        }
     }
-    names.retain(|_, find| find().is_some());
-    let weak = Arc::downgrade(section);
-    names.insert(name.to_string(), Box::new(move || weak.upgrade().map(Object::Section)));
-    Ok(())
 }
 
 /// The object of a name, if it is of the kind that `pick` accepts.
@@ -73,7 +114,8 @@ pub(super) fn open<T>(name: Option<String>, pick: fn(Object) -> Option<Arc<T>>) 
         return Err(ERROR_INVALID_NAME);
     }
     let name = normal(&name)?;
-    let Some(found) = NAMES.lock().get(name).and_then(|find| find()) else {
+    let found = NAMES.lock().get(name).map(Entry::object).transpose()?.flatten();
+    let Some(found) = found else {
         tell_of_other_processes(name);
         return Err(ERROR_FILE_NOT_FOUND);
     };

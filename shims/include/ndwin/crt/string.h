@@ -193,12 +193,8 @@ NDW_INLINE char *_strinc(const char *at) { return (char *)(size_t)(at + 1); }
 NDW_INLINE char *_strdec(const char *start, const char *at) { return at > start ? (char *)(size_t)(at - 1) : (char *)0; }
 NDW_LIBC(char *, strtok_s, (char *text, const char *separators, char **state), "strtok_r");
 NDW_LIBC(wchar_t *, wcstok_s, (wchar_t *text, const wchar_t *separators, wchar_t **state), "wcstok");
-/* The state is the thread's. In C++ wcstok has this form, too. */
-NDW_INLINE wchar_t *ndw_wcstok(wchar_t *text, const wchar_t *separators)
-{
-    static __thread wchar_t *state;
-    return wcstok_s(text, separators, &state);
-}
+/* The state is the thread's, whichever file calls. In C++ wcstok has this form, too. */
+EXTERN_C wchar_t *ndw_wcstok(wchar_t *text, const wchar_t *separators);
 
 #ifdef __cplusplus
 extern "C++" {

@@ -1,7 +1,7 @@
 //! Names of objects.
 
 use super::*;
-use crate::api::file_mapping::ndw_CreateFileMappingA;
+use crate::api::file_mapping::{ndw_CreateFileMappingA, ndw_OpenFileMappingA};
 use crate::api::mutex::*;
 use crate::api::semaphore::*;
 use crate::arguments::Text;
@@ -65,6 +65,26 @@ fn all_kinds_of_objects_share_one_space_of_names() {
     }
     close(section);
     close(named_event(&plain));
+}
+
+#[test]
+fn a_sections_name_is_taken_until_the_last_handle_of_it_is_closed() {
+    let name = std::ffi::CString::new(format!("section of ndcompat's test {}", std::process::id())).unwrap();
+    let create = || ndw_CreateFileMappingA(RawHandle::INVALID, null(), 4, 0, 4096, (&*name).into());
+    let event = || (named_event(&name), last_error());
+    let refused = (RawHandle::NULL, ERROR_INVALID_HANDLE);
+    let (first, second) = (create(), create());
+    assert_eq!((last_error(), event()), (ERROR_ALREADY_EXISTS, refused));
+    close(second);
+    assert_eq!(event(), refused);
+    let opened = ndw_OpenFileMappingA(4, 0, (&*name).into());
+    assert_ne!(opened, RawHandle::NULL);
+    close(first);
+    assert_eq!(event(), refused);
+    close(opened);
+    let (event, code) = event();
+    assert_eq!(code, ERROR_SUCCESS);
+    close(event);
 }
 
 #[test]

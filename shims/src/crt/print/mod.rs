@@ -12,6 +12,7 @@ use super::set_errno;
 use super::va_list::Arguments;
 pub use super::va_list::VaList;
 use crate::broken_pipe::make_broken_pipes_errors;
+use crate::cancellation::put_off;
 use crate::text::{self, Unit, Wchar, narrow_and_wide};
 use libc::FILE;
 use std::cell::Cell;
@@ -279,14 +280,14 @@ fn fill_counted<T: Unit>(buffer: Option<&[Cell<T>]>, count: usize, text: Option<
 /// `format` is NULL or terminated, and `args` fit it.
 unsafe fn to_stdout<T: Formatted>(format: *const T, args: VaList) -> c_int {
     // SAFETY: the format and the arguments are as the caller promises; `stdout` is an open stream or the program closed it, as in C.
-    unsafe { T::print(stdout, format, args) }
+    unsafe { to_stream(stdout, format, args) }
 }
 
 /// # Safety
 /// `stream` is open; `format` is NULL or terminated, and `args` fit it.
 unsafe fn to_stream<T: Formatted>(stream: *mut FILE, format: *const T, args: VaList) -> c_int {
     // SAFETY: the stream, the format and the arguments are as the caller promises.
-    unsafe { T::print(stream, format, args) }
+    put_off(|| unsafe { T::print(stream, format, args) })
 }
 
 /// # Safety

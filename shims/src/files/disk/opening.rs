@@ -146,7 +146,10 @@ impl DiskFile {
         }
         let with = |right| Wanted { access: wanted.access & !MAXIMUM_ALLOWED | right, ..wanted };
         match DiskFile::open_for(path, with(GENERIC_ALL)) {
-            Err(ERROR_ACCESS_DENIED) => DiskFile::open_for(path, with(GENERIC_READ)),
+            Err(ERROR_ACCESS_DENIED) => {
+                let mut less = [GENERIC_READ, GENERIC_WRITE].into_iter();
+                less.find_map(|right| DiskFile::open_for(path, with(right)).ok()).ok_or(ERROR_ACCESS_DENIED)
+            }
             result => result,
         }
     }
@@ -310,6 +313,34 @@ mod tests {
             }
         }
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn all_that_is_allowed_may_be_to_write() {
+        crate::alone::run("files::disk::opening::tests::a_file_to_write_to");
+    }
+
+    #[test]
+    #[ignore = "forks; the test above runs it"]
+    fn a_file_to_write_to() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("ndcompat-writable-{}", std::process::id()));
+        std::fs::write(&path, b"x").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o222)).unwrap();
+        let child = crate::alone::child(|| {
+            // Root may do anything.
+            // SAFETY: takes no pointer. Who is not root stays who it is.
+            unsafe { libc::setuid(65534) };
+            let wanted = Wanted { access: MAXIMUM_ALLOWED, disposition: OPEN_EXISTING, flags: 0 };
+            match DiskFile::open(&path, wanted) {
+                Ok((file, true)) => i32::from(file.reads() || file.write(b"y", None) != Ok(1)),
+                _ => 2,
+            }
+        });
+        let mut status = 0;
+        // SAFETY: room for the status.
+        assert_eq!((unsafe { libc::waitpid(child, &mut status, 0) }, status), (child, 0));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
