@@ -7,6 +7,7 @@ use ndcompat::connector::Offer;
 use ndcompat::types::{RegionFlags, RequestFlags};
 use ndcompat::verbs::bindings::{IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR};
 use std::ffi::c_void;
+use std::sync::mpsc::Sender;
 use std::time::Instant;
 use support::client::{Client, Ov, TIME_LIMIT, connect, open};
 use support::com::{Adapter, Com, QueuePair, SharedReceiveQueue, create};
@@ -77,6 +78,18 @@ fn sharing(adapter: &Com<Adapter>, threshold: u32) -> (Client, Client, Com<Share
     (own, peer, shared)
 }
 
+/// Two connected ends, of which the first has its results and receives where `own` has them.
+fn connected_beside(
+    own: &Client,
+    shared: &Com<SharedReceiveQueue>,
+    adapter: &Com<Adapter>,
+) -> (Client, Client) {
+    let (mut other, peer) = (Client::on(adapter), Client::on(adapter));
+    other.queue_pair = queue_pair(own, shared);
+    connect(&peer, &other);
+    (other, peer)
+}
+
 fn post(own: &Client, shared: &Com<SharedReceiveQueue>, receives: usize) {
     for context in 0..receives {
         // SAFETY: the memory lives as long as its owner.
@@ -134,11 +147,8 @@ fn a_failure_that_is_found_while_another_queue_pair_goes_ends_its_connection() {
     let _turn = turn();
     let adapter = open();
     let (mut own, peer, shared) = sharing(&adapter, 0);
-    let mut other = Client::on(&adapter);
-    other.queue_pair = queue_pair(&own, &shared);
-    let others_peer = Client::on(&adapter);
     connect(&peer, &own);
-    connect(&others_peer, &other);
+    let (other, others_peer) = connected_beside(&own, &shared, &adapter);
     post(&own, &shared, 1);
     complete_with(Side::Receive, IBV_WC_LOC_PROT_ERR);
     assert_eq!(others_peer.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
@@ -157,11 +167,8 @@ fn shared_receives_serve_others_though_the_device_never_flushes_the_queue_pair_t
     let _turn = turn();
     let adapter = open();
     let (own, peer, shared) = sharing(&adapter, 0);
-    let mut other = Client::on(&adapter);
-    other.queue_pair = queue_pair(&own, &shared);
-    let others_peer = Client::on(&adapter);
     connect(&peer, &own);
-    connect(&others_peer, &other);
+    let (_other, others_peer) = connected_beside(&own, &shared, &adapter);
     post(&own, &shared, 2);
     // There is no receive for it.
     assert_eq!(own.send(7, 8, RequestFlags::empty()), Status::SUCCESS);
@@ -254,11 +261,8 @@ fn queues_go_though_the_results_of_another_queue_pair_were_saved_there() {
     let adapter = open();
     let before = objects();
     let (mut own, peer, shared) = sharing(&adapter, 0);
-    let mut other = Client::on(&adapter);
-    other.queue_pair = queue_pair(&own, &shared);
-    let others_peer = Client::on(&adapter);
     connect(&peer, &own);
-    connect(&others_peer, &other);
+    let (other, others_peer) = connected_beside(&own, &shared, &adapter);
     complete_with(Side::Initiator, IBV_WC_LOC_QP_OP_ERR);
     assert_eq!(other.send(0, 8, RequestFlags::empty()), Status::SUCCESS);
     let spare = Client::on(&adapter);
@@ -267,26 +271,44 @@ fn queues_go_though_the_results_of_another_queue_pair_were_saved_there() {
     assert_eq!(objects(), before);
 }
 
-/// The queue pair takes the results with it, and nobody looks at them. The device's event is held.
+/// Has a queue pair go with its result, so that one receive is left where two are few; the device's event is held meanwhile. Nobody takes
+/// the result.
+fn goes_with_a_result(
+    own: &mut Client,
+    peer: &Client,
+    shared: &Com<SharedReceiveQueue>,
+    few: &mut Ov,
+) -> Sender<()> {
+    let spare = Client::on(&own.adapter);
+    connect(peer, own);
+    post(own, shared, 2);
+    let held = hold("ibv_get_async_event");
+    // SAFETY: the caller's OVERLAPPED lives until it is complete.
+    assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
+    send(peer, 1);
+    wait_until("nobody looks for the event", || pending() == 0);
+    replace_queue_pair(own, &spare);
+    held
+}
+
 #[test]
 fn who_waits_for_few_receives_can_cancel_though_a_queue_pair_has_gone_that_used_one() {
     let _turn = turn();
-    let adapter = open();
-    let (mut own, peer, shared) = sharing(&adapter, 2);
-    let spare = Client::on(&adapter);
-    connect(&peer, &own);
-    post(&own, &shared, 2);
-    let held = hold("ibv_get_async_event");
+    let (mut own, peer, shared) = sharing(&open(), 2);
     let mut few = Ov::new();
-    // SAFETY: the OVERLAPPED lives until it is complete.
-    assert_eq!(unsafe { shared.notify(few.ptr()) }, Status::PENDING);
-    send(&peer, 1);
-    wait_until("nobody looks for the event", || pending() == 0);
-    replace_queue_pair(&mut own, &spare);
+    let _held = goes_with_a_result(&mut own, &peer, &shared, &mut few);
     // SAFETY: no arguments.
     assert_eq!(unsafe { shared.cancel_overlapped_requests() }, Status::SUCCESS);
     assert_eq!(few.internal(), Status::CANCELED);
-    drop(held);
+}
+
+#[test]
+fn who_waits_for_few_receives_is_told_by_the_device_though_a_queue_pair_has_gone_that_used_one() {
+    let _turn = turn();
+    let (mut own, peer, shared) = sharing(&open(), 2);
+    let mut few = Ov::new();
+    drop(goes_with_a_result(&mut own, &peer, &shared, &mut few));
+    ends(&few);
 }
 
 /// Whichever comes first, the request ends.
