@@ -329,8 +329,8 @@ static void addresses_by_helpers()
     CHECK(INETADDR_ISV4MAPPED(b) && IN6_IS_ADDR_V4MAPPED(&reinterpret_cast<SOCKADDR_IN6*>(b)->sin6_addr));
     CHECK(memcmp(IN6_GET_ADDR_V4MAPPED(&reinterpret_cast<SOCKADDR_IN6*>(b)->sin6_addr), host, 4) == 0);
     IN_ADDR others[3];
-    others[0].s_addr = inet_addr("224.0.0.1");
-    others[1].s_addr = inet_addr("169.254.1.2");
+    others[0].s_addr = htonl(0xE0000001);
+    others[1].s_addr = htonl(0xA9FE0102);
     others[2].s_addr = INADDR_BROADCAST;
     CHECK(IN4_IS_ADDR_MULTICAST(&others[0]) && IN4_IS_ADDR_LINKLOCAL(&others[1]) && IN4_IS_ADDR_BROADCAST(&others[2]));
     CHECK(!IN4_IS_ADDR_MULTICAST(&others[1]) && !IN4_ADDR_EQUAL(&others[0], &others[1]));
