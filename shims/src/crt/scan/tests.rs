@@ -269,9 +269,10 @@ fn a_number_in_hexadecimal_may_have_letters_behind_it() {
 #[test]
 fn memory_that_is_allocated_has_the_width_that_is_asked_for() {
     let mut allocated: *mut Wchar = null_mut();
+    let places = [(&raw mut allocated) as u64];
     // SAFETY: terminated texts, a place for the pointer; the memory is freed once.
     unsafe {
-        let mut values = Arguments::on_stack(&[(&raw mut allocated) as u64]);
+        let mut values = Arguments::on_stack(&places);
         assert_eq!(ndw_vsscanf(c"word".into(), c"%mls".into(), values.list()), 1);
         assert_eq!(text::string_from_wide(allocated).as_deref(), Some("word"));
         libc::free(allocated.cast());
